@@ -1,0 +1,84 @@
+/** Typed access to a config.json: every value is judged when it is read, and what nobody read can be reported. */
+import { GranaryError } from "../assert";
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export class ConfigReader {
+  readonly #values: JsonObject;
+  readonly #origin: string;
+  readonly #read = new Set<string>();
+
+  /** `origin` names the file (and section) in errors. */
+  constructor(values: JsonObject, origin: string) {
+    this.#values = values;
+    this.#origin = origin;
+  }
+
+  fail(reason: string): never {
+    throw new GranaryError("unsupported_config", `${this.#origin}: ${reason}`);
+  }
+
+  /** The raw value; null counts as absent. */
+  raw(key: string): unknown {
+    this.#read.add(key);
+    return this.#values[key] ?? undefined;
+  }
+
+  has(key: string): boolean {
+    return this.raw(key) !== undefined;
+  }
+
+  number(key: string, fallback?: number): number {
+    const value = this.raw(key) ?? fallback;
+    if (value === undefined) this.fail(`${key} is missing`);
+    if (typeof value !== "number" || !Number.isFinite(value)) this.fail(`${key} must be a number`);
+    return value;
+  }
+
+  /** A whole number of at least 1. */
+  count(key: string, fallback?: number): number {
+    const value = this.number(key, fallback);
+    if (!Number.isInteger(value) || value < 1) this.fail(`${key} must be a positive integer, not ${value}`);
+    return value;
+  }
+
+  flag(key: string, fallback: boolean): boolean {
+    const value = this.raw(key) ?? fallback;
+    if (typeof value !== "boolean") this.fail(`${key} must be true or false`);
+    return value;
+  }
+
+  text(key: string, fallback?: string): string {
+    const value = this.raw(key) ?? fallback;
+    if (typeof value !== "string") this.fail(`${key} must be text`);
+    return value;
+  }
+
+  section(key: string): ConfigReader | undefined {
+    const value = this.raw(key);
+    if (value === undefined) return undefined;
+    if (!isObject(value)) this.fail(`${key} must be an object`);
+    return new ConfigReader(value, `${this.#origin}, ${key}`);
+  }
+
+  /** Throws unless `key` is absent or has one of the values that change nothing. */
+  refuseUnless(key: string, neutral: readonly unknown[], what: string): void {
+    const value = this.raw(key);
+    if (value !== undefined && !neutral.includes(value)) {
+      this.fail(`${key} = ${JSON.stringify(value)} is not supported: ${what}`);
+    }
+  }
+
+  keys(): readonly string[] {
+    return Object.keys(this.#values);
+  }
+
+  /** Keys that nobody asked for. */
+  unread(): readonly string[] {
+    return this.keys().filter((key) => !this.#read.has(key));
+  }
+}

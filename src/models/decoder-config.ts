@@ -1,0 +1,201 @@
+/** Configuration of plain decoders: llama, mistral, qwen2, qwen3, qwen3_moe, as their config.json files spell it. */
+
+import type { RopeConfig } from "../layers/rope";
+import type { LayerLabel } from "../recipes/group";
+import type { ConfigReader } from "./config-reader";
+import { maxPositionsOf, readRopeConfig } from "./rope-config";
+
+export interface MoeConfig {
+  readonly numExperts: number;
+  readonly expertsPerToken: number;
+  readonly intermediateSize: number;
+  readonly normaliseWeights: boolean;
+  /** By layer: true where the feed-forward is a mixture. */
+  readonly isSparse: readonly boolean[];
+}
+
+export interface DecoderConfig {
+  readonly modelType: string;
+  readonly vocabSize: number;
+  readonly hiddenSize: number;
+  readonly intermediateSize: number;
+  readonly numLayers: number;
+  readonly numQHeads: number;
+  readonly numKvHeads: number;
+  readonly headDim: number;
+  readonly rmsNormEpsilon: number;
+  readonly hasQkvBias: boolean;
+  readonly hasOutputBias: boolean;
+  readonly hasMlpBias: boolean;
+  /** Root-mean-square norms over each head of q and k. */
+  readonly hasHeadNorms: boolean;
+  /** What the configuration says; undefined where it is silent. */
+  readonly tieWordEmbeddings: boolean | undefined;
+  readonly rope: RopeConfig;
+  readonly maxPositions: number;
+  /** One label a layer. */
+  readonly layerLabels: readonly LayerLabel[];
+  /** Of sliding layers, the querying token included. */
+  readonly slidingWindow: number | undefined;
+  readonly moe: MoeConfig | undefined;
+}
+
+/** What distinguishes the types beyond their options. */
+interface Family {
+  readonly biases: (config: ConfigReader) => {
+    readonly qkv: boolean;
+    readonly output: boolean;
+    readonly mlp: boolean;
+  };
+  readonly hasHeadNorms: boolean;
+  readonly isMoe: boolean;
+}
+
+const noBias = { qkv: false, output: false, mlp: false };
+
+/** One flag for the four projections of attention. */
+const attentionBias = (config: ConfigReader) => {
+  const bias = config.flag("attention_bias", false);
+  return { qkv: bias, output: bias, mlp: false };
+};
+
+const families: Readonly<Record<string, Family>> = {
+  llama: {
+    biases: (config) => ({ ...attentionBias(config), mlp: config.flag("mlp_bias", false) }),
+    hasHeadNorms: false,
+    isMoe: false,
+  },
+  mistral: { biases: () => noBias, hasHeadNorms: false, isMoe: false },
+  qwen2: { biases: () => ({ ...noBias, qkv: true }), hasHeadNorms: false, isMoe: false },
+  qwen3: { biases: attentionBias, hasHeadNorms: true, isMoe: false },
+  qwen3_moe: { biases: attentionBias, hasHeadNorms: true, isMoe: true },
+};
+
+export function isDecoderModelType(modelType: string): boolean {
+  return Object.hasOwn(families, modelType);
+}
+
+export const decoderModelTypes: readonly string[] = Object.keys(families);
+
+/** Layers slide when the configuration lists them so, or by the older rules of mistral and qwen2. */
+function readLayerLabels(config: ConfigReader, modelType: string, numLayers: number) {
+  const window = config.has("sliding_window") ? config.count("sliding_window") : undefined;
+  const usesWindow =
+    modelType === "mistral" ? window !== undefined : config.flag("use_sliding_window", false);
+  const firstSliding = modelType === "mistral" ? 0 : config.number("max_window_layers", 0);
+  const listed = config.raw("layer_types");
+  if (listed !== undefined) {
+    if (!Array.isArray(listed) || listed.length !== numLayers)
+      config.fail(`layer_types must list ${numLayers} layers`);
+    const labels = listed.map((label) => {
+      if (label !== "full_attention" && label !== "sliding_attention") {
+        config.fail(`layer type ${JSON.stringify(label)} is not supported in ${modelType}`);
+      }
+      return label;
+    });
+    const slides = labels.includes("sliding_attention");
+    if (slides && window === undefined)
+      config.fail("layer_types has sliding layers, but sliding_window is missing");
+    return { labels, window: slides ? window : undefined };
+  }
+  if (!usesWindow || window === undefined || modelType === "llama") {
+    return { labels: Array<string>(numLayers).fill("full_attention"), window: undefined };
+  }
+  const labels = Array.from({ length: numLayers }, (_, layer) =>
+    layer >= firstSliding ? "sliding_attention" : "full_attention",
+  );
+  return { labels, window: labels.includes("sliding_attention") ? window : undefined };
+}
+
+function readMoe(config: ConfigReader, numLayers: number): MoeConfig {
+  const numExperts = config.has("num_experts")
+    ? config.count("num_experts")
+    : config.count("num_local_experts");
+  const expertsPerToken = config.count("num_experts_per_tok");
+  if (expertsPerToken > numExperts)
+    config.fail(`num_experts_per_tok ${expertsPerToken} exceeds ${numExperts} experts`);
+  const step = config.count("decoder_sparse_step", 1);
+  const dense = config.raw("mlp_only_layers") ?? [];
+  if (!Array.isArray(dense)) config.fail("mlp_only_layers must be a list");
+  return {
+    numExperts,
+    expertsPerToken,
+    intermediateSize: config.count("moe_intermediate_size"),
+    normaliseWeights: config.flag("norm_topk_prob", false),
+    isSparse: Array.from(
+      { length: numLayers },
+      (_, layer) => !dense.includes(layer) && (layer + 1) % step === 0,
+    ),
+  };
+}
+
+/** Options that would change the answer and that no type of this family has. */
+function refuseForeignOptions(config: ConfigReader): void {
+  config.refuseUnless("hidden_act", ["silu", "swish"], "only silu feed-forwards are");
+  config.refuseUnless("quantization_config", [], "weights must be bfloat16, float16 or float32");
+  config.refuseUnless("final_logit_softcapping", [], "plain decoders have uncapped logits");
+  config.refuseUnless("attn_logit_softcapping", [], "plain decoders have uncapped scores");
+  for (const key of [
+    "logit_scale",
+    "logits_scaling",
+    "embedding_multiplier",
+    "residual_multiplier",
+    "scale_emb",
+  ]) {
+    config.refuseUnless(key, [1], "plain decoders scale nothing");
+  }
+  for (const key of [
+    "attention_multiplier",
+    "query_pre_attn_scalar",
+    "num_nextn_predict_layers",
+    "clip_qkv",
+  ]) {
+    config.refuseUnless(key, [0], "no plain decoder has it");
+  }
+  config.refuseUnless("is_decoder", [true, false], "it must be a flag");
+  config.refuseUnless("add_cross_attention", [false], "there is no encoder");
+}
+
+export function readDecoderConfig(config: ConfigReader): DecoderConfig {
+  const modelType = config.text("model_type");
+  const family = families[modelType];
+  if (family === undefined) config.fail(`model_type '${modelType}' is not a plain decoder`);
+  refuseForeignOptions(config);
+  const hiddenSize = config.count("hidden_size");
+  const numQHeads = config.count("num_attention_heads");
+  const numKvHeads = config.count("num_key_value_heads", numQHeads);
+  if (numQHeads % numKvHeads !== 0)
+    config.fail(`${numKvHeads} key-value heads do not divide ${numQHeads} query heads`);
+  if (!config.has("head_dim") && hiddenSize % numQHeads !== 0) {
+    config.fail(`${numQHeads} heads do not divide the hidden size ${hiddenSize} and head_dim is missing`);
+  }
+  const headDim = config.count("head_dim", hiddenSize / numQHeads);
+  const numLayers = config.count("num_hidden_layers");
+  const maxPositionEmbeddings = config.count("max_position_embeddings", 2048);
+  const rope = readRopeConfig(config, headDim, maxPositionEmbeddings);
+  const { labels, window } = readLayerLabels(config, modelType, numLayers);
+  const biases = family.biases(config);
+  return {
+    modelType,
+    vocabSize: config.count("vocab_size"),
+    hiddenSize,
+    intermediateSize: config.count("intermediate_size"),
+    numLayers,
+    numQHeads,
+    numKvHeads,
+    headDim,
+    rmsNormEpsilon: config.number("rms_norm_eps", 1e-6),
+    hasQkvBias: biases.qkv,
+    hasOutputBias: biases.output,
+    hasMlpBias: biases.mlp,
+    hasHeadNorms: family.hasHeadNorms,
+    tieWordEmbeddings: config.has("tie_word_embeddings")
+      ? config.flag("tie_word_embeddings", false)
+      : undefined,
+    rope,
+    maxPositions: maxPositionsOf(rope, maxPositionEmbeddings),
+    layerLabels: labels,
+    slidingWindow: window,
+    moe: family.isMoe ? readMoe(config, numLayers) : undefined,
+  };
+}
