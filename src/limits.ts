@@ -23,8 +23,11 @@ export const maxInlineTokenizeLength = 64 * 1024;
 /** Texts that may wait for the tokenizer's Worker; one more is refused as overload. */
 export const maxPendingTokenizations = 256;
 
-/** Nodes a chat template may evaluate for one conversation (about a second's work). */
-export const maxTemplateSteps = 2_000_000;
+/** Nodes a chat template may evaluate for one conversation (a third of a second's work). */
+export const maxTemplateSteps = 300_000;
+
+/** How deep the nodes of a chat template, macros included, may nest while it is evaluated. */
+export const maxTemplateDepth = 500;
 
 /** Longest text in UTF-16 units that a chat template may build. */
 export const maxTemplateTextLength = 64 * 1024 * 1024;
