@@ -31,3 +31,69 @@ export const maxTemplateDepth = 500;
 
 /** Longest text in UTF-16 units that a chat template may build. */
 export const maxTemplateTextLength = 64 * 1024 * 1024;
+
+/** End tokens and stop ids of one request that min_tokens holds back. */
+export const maxSuppressedIds = 256;
+
+/** Alternatives a position that are selected on the device; more means reading the whole vocabulary. */
+export const maxTopLogprobs = 64;
+
+// --- server ---
+
+/** A request body must be complete within this time; a trickle would keep an idle timeout from ever coming. */
+export const bodyDeadlineMs = 30_000;
+
+/** A connection that says nothing is closed after this many seconds; lifted while a request is being answered. */
+export const idleTimeoutSeconds = 30;
+
+/** A silent stream sends a comment after this time, then at this interval; both far below any proxy's patience. */
+export const firstKeepAliveMs = 5_000;
+export const nextKeepAliveMs = 10_000;
+
+/** Bytes that may wait for a client that does not read; with more its request is ended. */
+export const maxStreamBacklogBytes = 8 * 1024 * 1024;
+
+/** Choices (prompts times n) of one request. */
+export const maxChoicesPerRequest = 256;
+
+/** Choices of one prompt. */
+export const maxChoicesPerPrompt = 128;
+
+/** Stop strings of one request, and the length of each in UTF-16 units. */
+export const maxStopStrings = 32;
+export const maxStopStringLength = 1_024;
+
+/** Stop token ids and logit biases of one request. */
+export const maxStopTokenIds = 128;
+export const maxLogitBiases = 1_024;
+
+/** Messages of a conversation and tools of a request. */
+export const maxMessages = 10_000;
+export const maxTools = 512;
+
+/** Without progress for this long while it has work, the engine is not ready. */
+export const maxEngineSilenceMs = 30_000;
+
+/** Requests that may be queued or running in the engine at once; more are refused with 429. */
+export const maxLiveRequests = 4_096;
+
+/** Rows of logits that fit at once at least, so that log-probabilities of a prompt need few passes. */
+export const minLogitRows = 32;
+
+/** Tokens of one step unless told otherwise; a CPU step stays short so that others get their turn. */
+export const maxDefaultBatchedTokens = { cpu: 512, cuda: 8192 } as const;
+
+/** Cache pool of a CPU run in bytes unless told otherwise; a quarter of free memory if that is less. */
+export const maxDefaultCpuCacheBytes = 4 * 2 ** 30;
+
+/** Milliseconds between two sets of gauges from a busy engine. */
+export const gaugeIntervalMs = 100;
+
+/** Generated tokens that an admission pays in advance; each retraction of the request adds as many. */
+export const headroomStepTokens = 4096;
+
+/** Milliseconds of idleness after which the engine walks its books. */
+export const idleCheckDelayMs = 1000;
+
+/** Blocks that one slice of that walk looks at. */
+export const integrityCheckBlocks = 4096;

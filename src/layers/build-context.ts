@@ -23,6 +23,8 @@ export interface StepBounds {
   readonly maxRows: number;
   readonly maxSeqs: number;
   readonly maxSeqLen: number;
+  /** Rows whose logits are computed at once. */
+  readonly maxLogitRows: number;
 }
 
 export interface BuildContext {
@@ -32,7 +34,7 @@ export interface BuildContext {
   readonly operands: StepOperands;
   readonly bounds: StepBounds;
   readonly kvDtype: Dtype;
-  /** The cache rows of a layer, by the layer's number in the model and its mask. */
+  /** How a layer's cache rows are reached, by the layer's number in the model and its mask. */
   layerCache(layer: number, mask: AttentionMask): LayerCacheView;
 }
 

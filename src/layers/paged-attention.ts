@@ -29,6 +29,8 @@ export interface PagedAttentionOptions {
 }
 
 export class PagedAttention {
+  /** Number of the layer in the model. */
+  readonly layer: number;
   readonly #qkv: Op<"qkv">;
   readonly #prefill: Op<"attention">;
   readonly #decode: Op<"attention">;
@@ -38,6 +40,7 @@ export class PagedAttention {
   constructor(context: BuildContext, options: PagedAttentionOptions) {
     const { device, operands, bounds } = context;
     const view = context.layerCache(options.layer, { windowLeft: options.windowLeft });
+    this.layer = options.layer;
     this.#query = options.qkv;
     this.#output = options.output;
     this.#qkv = qkvOp(context, options, view);
@@ -63,6 +66,12 @@ export class PagedAttention {
     const scratch = context.buffers.scratch("attention", scratchBytes(device, [this.#prefill, this.#decode]));
     this.#prefill.set("scratch", scratch);
     this.#decode.set("scratch", scratch);
+  }
+
+  /** Tells where the layer's rows lie; before the first run. */
+  bindCache(kBase: Address, vBase: Address): void {
+    for (const op of [this.#qkv, this.#prefill, this.#decode])
+      op.block.setAll({ kCache: kBase, vCache: vBase });
   }
 
   run(step: StepShape): void {
@@ -102,8 +111,6 @@ function qkvOp(context: BuildContext, options: PagedAttentionOptions, view: Laye
     kNorm: norms?.k ?? 0,
     cosSin: rope.cosSin.address,
     locations: view.locations,
-    kCache: view.kBase,
-    vCache: view.vBase,
     qkvStride: qkv.stride,
     qOutStride: qkv.stride,
     kPageStrideBytes: view.kPageStrideBytes,
@@ -121,8 +128,6 @@ function attentionFields(context: BuildContext, options: PagedAttentionOptions, 
   const { heads, qkv, output, windowLeft } = options;
   return {
     q: qkv.address,
-    kCache: view.kBase,
-    vCache: view.vBase,
     pageTable: view.pageTable,
     out: output.address,
     qStride: qkv.stride,

@@ -3,8 +3,9 @@
  * its rows, of its group's page table and of the step's write locations.
  */
 import type { Address, Device } from "../../ffi/device";
-import { GranaryError } from "../assert";
+import { assert, GranaryError } from "../assert";
 import type { CacheArena } from "../memory/cache-arena";
+import type { CacheLayout, FieldLayout } from "../recipes/pack";
 import type { CacheGroupConfig } from "../scheduler/config";
 import type { ExecutionPlan } from "../scheduler/plan";
 import { kernelPageSizeFor } from "./kernel-page-sizes";
@@ -18,10 +19,8 @@ export interface AttentionMask {
   readonly windowLeft: number;
 }
 
-/** Operands of one layer's paged attention; every address is fixed for the life of the engine. */
+/** Operands of one layer's paged attention but for its rows, whose addresses are known once the arena is sized. */
 export interface LayerCacheView {
-  readonly kBase: Address;
-  readonly vBase: Address;
   readonly kPageStrideBytes: number;
   readonly vPageStrideBytes: number;
   readonly pageSize: number;
@@ -53,12 +52,13 @@ export interface RouterOptions {
 
 export class CacheGroupRouter {
   readonly #device: Device;
-  readonly #arena: CacheArena;
+  readonly #layout: CacheLayout;
   readonly #groups: readonly RoutedGroup[];
+  #arena: CacheArena | undefined;
 
-  constructor(device: Device, arena: CacheArena, options: RouterOptions) {
+  constructor(device: Device, layout: CacheLayout, options: RouterOptions) {
     this.#device = device;
-    this.#arena = arena;
+    this.#layout = layout;
     this.#groups = options.groups.map((config) => this.#routeGroup(config, options));
   }
 
@@ -79,11 +79,23 @@ export class CacheGroupRouter {
     return { config, pageSize, tables, updates, locations, locationsHost };
   }
 
+  /** Names the arena whose blocks the tables speak of; before the first plan. */
+  attachArena(arena: CacheArena): void {
+    this.#arena = arena;
+  }
+
+  #field(fieldId: string): FieldLayout {
+    const field = this.#layout.fields.find((candidate) => candidate.fieldId === fieldId);
+    if (field === undefined)
+      throw new GranaryError("unplanned_field", `the cache plan has no field '${fieldId}'`);
+    return field;
+  }
+
   /** Finds the group that holds a layer's rows and checks that it keeps all the layer's mask can see. */
   layerView(layer: number, mask: AttentionMask): LayerCacheView {
-    const k = this.#arena.fieldView(`layer.${layer}.k`);
-    const v = this.#arena.fieldView(`layer.${layer}.v`);
-    const group = this.#groups.find(({ config }) => config.groupId === k.field.groupId);
+    const k = this.#field(`layer.${layer}.k`);
+    const v = this.#field(`layer.${layer}.v`);
+    const group = this.#groups.find(({ config }) => config.groupId === k.groupId);
     if (group === undefined) throw new GranaryError("unknown_group", `layer ${layer} is in no cache group`);
     const window = group.config.slidingWindowTokens;
     if (window !== undefined && (mask.windowLeft < 0 || mask.windowLeft + 1 > window)) {
@@ -92,10 +104,8 @@ export class CacheGroupRouter {
         `layer ${layer} can see further back than the ${window} tokens that '${group.config.groupId}' keeps`,
       );
     }
-    const pagesPerBlock = (group.config.blockGranularity as number) / group.pageSize;
+    const pagesPerBlock = group.config.blockGranularity / group.pageSize;
     return {
-      kBase: k.base,
-      vBase: v.base,
       kPageStrideBytes: k.pageStrideBytes / pagesPerBlock,
       vPageStrideBytes: v.pageStrideBytes / pagesPerBlock,
       pageSize: group.pageSize,
@@ -109,9 +119,11 @@ export class CacheGroupRouter {
   /** Clears fresh blocks, brings every group's tables to the plan's state and enqueues this step's write locations. */
   applyPlan(plan: ExecutionPlan): void {
     const { forward } = plan;
+    const arena = this.#arena;
+    assert(arena !== undefined, "a plan came before the arena");
     this.#groups.forEach((group, index) => {
       const fresh = plan.blocksToZero[index];
-      if (fresh !== undefined) this.#arena.zeroBlocks(group.config.groupId, fresh.ids, fresh.length);
+      if (fresh !== undefined) arena.zeroBlocks(group.config.groupId, fresh.ids, fresh.length);
       const changes = forward.tableChanges[index];
       if (changes !== undefined) group.tables.apply(forward, changes, group.updates);
       group.updates.flush();

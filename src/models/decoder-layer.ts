@@ -9,6 +9,7 @@ import type { RopeTable } from "../layers/rope";
 import type { Tensor } from "../layers/tensor";
 import type { DecoderConfig, MoeConfig } from "./decoder-config";
 import { gateUpParts, layerPrefix, layerShapes, qkvParts } from "./decoder-weights";
+import type { CacheRows } from "./model";
 
 interface FeedForward {
   run(rows: number): void;
@@ -78,6 +79,14 @@ export class DecoderLayer {
       config.moe !== undefined && isSparse
         ? mixture(context, config, config.moe, `${prefix}.mlp`, normed, stream)
         : mlp(context, config, `${prefix}.mlp`, normed, stream);
+  }
+
+  bindCache(rows: CacheRows): void {
+    const { layer } = this.#attention;
+    this.#attention.bindCache(
+      rows.fieldView(`layer.${layer}.k`).base,
+      rows.fieldView(`layer.${layer}.v`).base,
+    );
   }
 
   run(step: StepShape): void {

@@ -132,8 +132,8 @@ function buildDecoder(context: BuildContext, config: DecoderConfig, isTied: bool
     (_, layer) => new DecoderLayer(context, config, layer, stream, rope),
   );
   const output: Weight = isTied ? table : loader.matrix([{ name: outputName, rows: vocabSize }], hiddenSize);
-  const gathered = buffers.tensor("gathered", hiddenSize, { rows: bounds.maxSeqs });
-  const logits = buffers.tensor("logits", vocabSize, { rows: bounds.maxSeqs, dtype: "float32" });
+  const gathered = buffers.tensor("gathered", hiddenSize, { rows: bounds.maxLogitRows });
+  const logits = buffers.tensor("logits", vocabSize, { rows: bounds.maxLogitRows, dtype: "float32" });
   const gather = device.op("gatherRows", {
     x: stream.address,
     out: gathered.address,
@@ -151,6 +151,9 @@ function buildDecoder(context: BuildContext, config: DecoderConfig, isTied: bool
   const project = new Linear(context, { input: gathered, output: logits, weight: output });
   return {
     logits,
+    bindCache(rows) {
+      for (const layer of layers) layer.bindCache(rows);
+    },
     forward(step: StepShape) {
       embedding.set("rows", step.rows).launch();
       rope.run(step.rows);

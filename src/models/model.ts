@@ -12,10 +12,17 @@ export interface CacheOptions {
   readonly kvDtype: CacheDtype;
 }
 
+/** Where planned cache fields lie. */
+export interface CacheRows {
+  fieldView(fieldId: string): { readonly base: number };
+}
+
 /** Weights and ops on one device. */
 export interface BuiltModel {
-  /** float32 [bounds.maxSeqs, vocabSize]: logits of the rows that were asked for. */
+  /** float32 [bounds.maxLogitRows, vocabSize]: logits of the rows that were asked for. */
   readonly logits: Tensor;
+  /** Tells every layer where its cache rows lie; once, before the first forward. */
+  bindCache(rows: CacheRows): void;
   /** Enqueues everything from token ids to the last hidden state of every row. */
   forward(step: StepShape): void;
   /** Enqueues the output product of the hidden rows whose indices lie at `rowIndices` (int32 on the device). */

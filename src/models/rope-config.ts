@@ -26,9 +26,7 @@ function typeOf(section: ConfigReader | undefined): string {
   const [older, newer] = [section.raw("type"), section.raw("rope_type")];
   if (older !== undefined && newer !== undefined && older !== newer)
     section.fail("type and rope_type disagree");
-  const type = newer ?? older ?? "default";
-  if (typeof type !== "string") section.fail("rope_type must be text");
-  return type;
+  return section.text(newer === undefined ? "type" : "rope_type", "default");
 }
 
 function thetaOf(config: ConfigReader, section: ConfigReader | undefined): number {

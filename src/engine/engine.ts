@@ -1,0 +1,180 @@
+/**
+ * The engine: commands in, one message a step out. Owns scheduler and executor; a plain class without threads, so that a Worker,
+ * a test or a command line drive it the same way.
+ */
+import type { ModelExecutor, StepResult } from "../executor/model-executor";
+import type { SamplingLookup } from "../executor/request-sampling";
+import { integrityCheckBlocks } from "../limits";
+import type { SchedulerEvent } from "../scheduler/events";
+import type { ExecutionPlan } from "../scheduler/plan";
+import type { IntegrityCheck, Scheduler } from "../scheduler/scheduler";
+import { ChoiceTable } from "./choice-table";
+import { GaugeCounter } from "./gauge-counter";
+import type { EngineCommand, EngineLimits, EngineMessage, TokenChunk } from "./protocol";
+import { StepOutput } from "./step-output";
+
+/** Monotonic milliseconds. */
+export type Clock = () => number;
+
+export interface EngineParts {
+  readonly scheduler: Scheduler;
+  createExecutor(lookup: SamplingLookup): Pick<ModelExecutor, "execute">;
+  readonly endTokens: readonly number[];
+  readonly limits: EngineLimits;
+  /** Lines for the user about what was built. */
+  readonly report: readonly string[];
+  readonly clock: Clock;
+  readonly randomUint32: () => number;
+  post(message: EngineMessage): void;
+}
+
+export class Engine {
+  readonly limits: EngineLimits;
+  readonly report: readonly string[];
+  readonly #parts: EngineParts;
+  readonly #executor: Pick<ModelExecutor, "execute">;
+  readonly #choices: ChoiceTable;
+  readonly #gauges: GaugeCounter;
+  /** Everything that happened since the last plan, in order. */
+  #events: SchedulerEvent[] = [];
+  #chunks: TokenChunk[] = [];
+  #isChecked = true;
+  #check: IntegrityCheck | undefined;
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+    this.limits = parts.limits;
+    this.report = parts.report;
+    this.#choices = new ChoiceTable(parts.endTokens, parts.randomUint32);
+    this.#executor = parts.createExecutor((handle) => this.#choices.byHandle(handle)?.sampling);
+    this.#gauges = new GaugeCounter(parts.scheduler, parts.clock);
+  }
+
+  /** True while a step could change something. */
+  get hasWork(): boolean {
+    return (
+      this.#events.length > 0 || this.#chunks.length > 0 || this.#parts.scheduler.hasUnfinishedRequests()
+    );
+  }
+
+  /** Takes a command in; its effect shows in the next step. */
+  handle(command: EngineCommand): void {
+    switch (command.kind) {
+      case "submit":
+        for (const choice of this.#choices.add(command.request)) this.#submit(choice);
+        break;
+      case "finish":
+        this.#finishAt(command.id, command.choice, command.keptTokens);
+        break;
+      case "abort":
+        this.#abort(command.id);
+        break;
+      case "flush":
+        this.#parts.post({ kind: "flushed", id: command.id, cleared: this.#parts.scheduler.clearCache() });
+        break;
+      default:
+        break;
+    }
+  }
+
+  /** True when the books were walked since the last step. */
+  get isChecked(): boolean {
+    return this.#isChecked;
+  }
+
+  /** Looks at a slice of the books; true when the walk is complete. A leak throws. */
+  checkSlice(): boolean {
+    this.#check ??= this.#parts.scheduler.startIntegrityCheck();
+    this.#isChecked = this.#check.step(integrityCheckBlocks);
+    if (this.#isChecked) this.#check = undefined;
+    return this.#isChecked;
+  }
+
+  /** One round: feed events, plan, execute, report. */
+  step(): void {
+    const { scheduler } = this.#parts;
+    this.#isChecked = false;
+    const events = this.#events;
+    this.#events = [];
+    scheduler.advance(events);
+    const plan = scheduler.nextExecutionPlan();
+    const result = this.#executor.execute(plan);
+    this.#gauges.countStep(plan);
+    if (plan.forward.rows.length > 0) this.#collect(plan, result);
+    this.#post();
+  }
+
+  #post(): void {
+    const gauges = this.#gauges.due(!this.hasWork);
+    if (this.#chunks.length === 0 && gauges === undefined) return;
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    this.#parts.post(gauges === undefined ? { kind: "step", chunks } : { kind: "step", chunks, gauges });
+  }
+
+  #submit(choice: ReturnType<ChoiceTable["add"]>[number]): void {
+    const { request } = choice;
+    try {
+      const [handle] = this.#parts.scheduler.submit([
+        {
+          requestId: `${request.id}/${choice.index}`,
+          tokens: request.tokens,
+          maxNewTokens: Math.max(1, request.stop.maxTokens),
+          ...(request.namespaceRoot === undefined ? {} : { namespaceRoot: request.namespaceRoot }),
+          ...(request.maxCachedPrefixTokens === undefined
+            ? {}
+            : { maxCachedPrefixTokens: request.maxCachedPrefixTokens }),
+        },
+      ]);
+      this.#choices.bind(choice, handle as number);
+    } catch (error) {
+      this.#choices.remove(choice);
+      this.#chunks.push({
+        id: request.id,
+        choice: choice.index,
+        tokens: new Int32Array(),
+        finish: "error",
+        error: (error as Error).message,
+      });
+      for (const sibling of this.#choices.release(request.id)) this.#submit(sibling);
+    }
+  }
+
+  /** A stop text matched on the main thread. What is gone already is ignored. */
+  #finishAt(id: number, index: number, keptTokens: number): void {
+    const choice = this.#choices.find(id, index);
+    if (choice === undefined) return;
+    this.#choices.remove(choice);
+    const { scheduler } = this.#parts;
+    const request = choice.handle;
+    if (request >= 0) {
+      this.#events.push(
+        scheduler.canFinish(request) ? { kind: "finish", request, keptTokens } : { kind: "abort", request },
+      );
+    }
+    for (const sibling of this.#choices.release(id)) this.#submit(sibling);
+  }
+
+  #abort(id: number): void {
+    for (const choice of this.#choices.removeAll(id)) {
+      if (choice.handle >= 0) this.#events.push({ kind: "abort", request: choice.handle });
+    }
+  }
+
+  #collect(plan: ExecutionPlan, result: StepResult): void {
+    const output = new StepOutput(this.#choices, plan, result);
+    this.#events.push({
+      kind: "forwardResult",
+      planId: result.planId,
+      tokenCounts: result.tokenCounts,
+      tokens: result.tokens,
+    });
+    output.collect();
+    this.#events.push(...output.events);
+    this.#chunks.push(...output.chunks);
+    this.#gauges.countTokens(output);
+    for (const id of output.publishedRequests) {
+      for (const sibling of this.#choices.release(id)) this.#submit(sibling);
+    }
+  }
+}
