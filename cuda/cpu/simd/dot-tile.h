@@ -1,0 +1,78 @@
+// Dot products of R rows with C rows at once: 16 lanes over the length by fma in ascending order, a zero-filled tail, the one
+// tree. A result depends on its own two rows only, never on the tile it was computed in.
+#pragma once
+#include "reduce.h"
+
+namespace granary::GRANARY_ISA {
+
+// The tile that keeps its sums in registers: 4 x 6 of 32, or 2 x 3 pairs of 16.
+#ifdef __AVX512F__
+constexpr int kTileRows = 4;
+constexpr int kTileColumns = 6;
+#else
+constexpr int kTileRows = 2;
+constexpr int kTileColumns = 3;
+#endif
+
+// out[r * C + c] = x[r] . w[c]
+template <int R, int C, typename X, typename W>
+static void dotTile(const X* const* x, const W* const* w, int64_t length, float* out) {
+  Vec16 sums[R * C];
+#pragma GCC unroll 32
+  for (int i = 0; i < R * C; ++i) sums[i] = zero();
+  const X* xRow[R];
+  const W* wRow[C];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) xRow[r] = x[r];
+#pragma GCC unroll 8
+  for (int c = 0; c < C; ++c) wRow[c] = w[c];
+  int64_t k = 0;
+  for (; k + kLanes <= length; k += kLanes) {
+    Vec16 a[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) a[r] = load(xRow[r] + k);
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      const Vec16 b = load(wRow[c] + k);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sums[r * C + c] = fma(a[r], b, sums[r * C + c]);
+    }
+  }
+  if (k < length) {
+    const int tail = static_cast<int>(length - k);
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      const Vec16 b = loadTail(wRow[c] + k, tail);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sums[r * C + c] = fma(loadTail(xRow[r] + k, tail), b, sums[r * C + c]);
+    }
+  }
+  reduceSums<R * C>(sums, out);
+}
+
+template <typename X, typename W>
+using DotTile = void (*)(const X* const* x, const W* const* w, int64_t length, float* out);
+
+template <typename X, typename W, int R>
+GRANARY_INLINE DotTile<X, W> dotTileOfColumns(int columns) {
+  if constexpr (kTileColumns == 6) {
+    constexpr DotTile<X, W> tiles[] = {dotTile<R, 1, X, W>, dotTile<R, 2, X, W>, dotTile<R, 3, X, W>,
+                                       dotTile<R, 4, X, W>, dotTile<R, 5, X, W>, dotTile<R, 6, X, W>};
+    return tiles[columns - 1];
+  } else {
+    constexpr DotTile<X, W> tiles[] = {dotTile<R, 1, X, W>, dotTile<R, 2, X, W>, dotTile<R, 3, X, W>};
+    return tiles[columns - 1];
+  }
+}
+
+// The tile for `rows` <= kTileRows and `columns` <= kTileColumns.
+template <typename X, typename W>
+GRANARY_INLINE DotTile<X, W> dotTileOf(int rows, int columns) {
+  if constexpr (kTileRows == 4) {
+    if (rows == 4) return dotTileOfColumns<X, W, 4>(columns);
+    if (rows == 3) return dotTileOfColumns<X, W, 3>(columns);
+  }
+  return rows == 2 ? dotTileOfColumns<X, W, 2>(columns) : dotTileOfColumns<X, W, 1>(columns);
+}
+
+}  // namespace granary::GRANARY_ISA
