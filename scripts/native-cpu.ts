@@ -2,7 +2,15 @@
  * Builds build/native/libgranary_cpu.so from cuda/cpu: kernels once an instruction set, the rest for any x86-64. Compiles only
  * what changed; run by itself it prints the library's path.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, relative } from "node:path";
 
 const root = dirname(import.meta.dir);
@@ -19,6 +27,7 @@ const commonFlags = [
   "-fPIC",
   "-fvisibility=hidden",
   "-fvisibility-inlines-hidden",
+  "-fno-gnu-unique",
   "-fno-exceptions",
   "-fno-rtti",
   // An fma happens where the source says so and nowhere else: the two instruction sets must agree bit for bit.
@@ -130,7 +139,14 @@ async function compile(unit: Unit, cxx: string): Promise<boolean> {
 async function link(objects: readonly string[], cxx: string): Promise<void> {
   const temporary = `${libraryPath}.${process.pid}`;
   // The C++ runtime goes inside: the library must load where only a C library is installed.
-  const flags = ["-shared", "-static-libstdc++", "-static-libgcc", "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", "-pthread"];
+  const flags = [
+    "-shared",
+    "-static-libstdc++",
+    "-static-libgcc",
+    "-Wl,--exclude-libs,ALL",
+    "-Wl,-z,defs",
+    "-pthread",
+  ];
   await run([cxx, ...flags, ...objects, "-o", temporary]);
   renameSync(temporary, libraryPath);
 }
