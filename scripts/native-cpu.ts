@@ -143,7 +143,7 @@ async function link(objects: readonly string[], cxx: string): Promise<void> {
     "-shared",
     "-static-libstdc++",
     "-static-libgcc",
-    "-Wl,--exclude-libs,ALL",
+    `-Wl,--version-script=${join(sourceFolder, "exports.map")}`,
     "-Wl,-z,defs",
     "-pthread",
   ];
