@@ -97,3 +97,6 @@ export const idleCheckDelayMs = 1000;
 
 /** Blocks that one slice of that walk looks at. */
 export const integrityCheckBlocks = 4096;
+
+/** Milliseconds between two signs of life while weights are loaded. */
+export const progressIntervalMs = 1000;

@@ -1,0 +1,97 @@
+/** `granary doctor`: what this machine has, what would run where, and why. Starts no engine. */
+import { availableParallelism, freemem, totalmem } from "node:os";
+import { Device } from "../../ffi/device";
+import { kernelLibraryPath } from "../../ffi/kernel-path";
+import { loadKernelLibrary } from "../../ffi/library";
+import { findNvrtc } from "../../ffi/nvrtc-probe";
+import type { EmbeddedFile } from "../../ffi/unpack";
+import { defaultThreads } from "../engine/open-device";
+import type { FlagValues } from "./parse-flags";
+import type { Runtime } from "./runtime";
+
+const gibibyte = 2 ** 30;
+
+type Finding = readonly [string, string];
+
+function version(number: number): string {
+  return `${Math.floor(number / 1000)}.${Math.floor((number % 1000) / 10)}`;
+}
+
+function inspectCpu(file: EmbeddedFile, threads: number, runtime: Runtime): readonly Finding[] {
+  const memory = `${(freemem() / gibibyte).toFixed(1)} of ${(totalmem() / gibibyte).toFixed(1)} GiB free`;
+  const cores = `${availableParallelism()} cores, ${threads} would compute`;
+  try {
+    const path = kernelLibraryPath(file, runtime.environment);
+    const library = loadKernelLibrary(path);
+    if (library.core.granary_probe(0) !== 0) return [["CPU", `unusable: ${library.lastError()}`]];
+    const device = new Device(library, { kind: "cpu", numThreads: 1 });
+    const info = device.info();
+    device.close();
+    return [
+      ["CPU", `${info.name.trim()} (${info.features})`],
+      ["cores", cores],
+      ["memory", memory],
+      ["CPU library", path],
+    ];
+  } catch (error) {
+    return [["CPU", `unusable: ${(error as Error).message}`]];
+  }
+}
+
+function inspectCuda(
+  file: EmbeddedFile | undefined,
+  runtime: Runtime,
+): { findings: readonly Finding[]; usable: boolean } {
+  if (file === undefined)
+    return { findings: [["CUDA library", "not in this build (it had no nvcc)"]], usable: false };
+  try {
+    const path = kernelLibraryPath(file, runtime.environment);
+    const library = loadKernelLibrary(path);
+    if (library.core.granary_probe(0) !== 0) {
+      return {
+        findings: [
+          ["CUDA library", path],
+          ["GPU", `none: ${library.lastError()}`],
+        ],
+        usable: false,
+      };
+    }
+    const device = new Device(library, { kind: "cuda" });
+    const info = device.info();
+    device.close();
+    const memory = `${(info.freeBytes / gibibyte).toFixed(1)} of ${(info.totalBytes / gibibyte).toFixed(1)} GiB free`;
+    const compute = `compute ${info.computeMajor}.${info.computeMinor}, ${info.numMultiprocessors} multiprocessors`;
+    const cublas =
+      info.cublasLtVersion === 0 ? "not found: our own products are used" : `${info.cublasLtVersion}`;
+    return {
+      findings: [
+        ["CUDA library", path],
+        ["GPU", `${info.name}, ${compute}, ${memory}`],
+        ["driver", `CUDA ${version(info.driverVersion)}; built for ${version(info.runtimeVersion)}`],
+        ["cuBLASLt", cublas],
+      ],
+      usable: true,
+    };
+  } catch (error) {
+    return { findings: [["CUDA", `unusable: ${(error as Error).message}`]], usable: false };
+  }
+}
+
+export function doctor(flags: FlagValues, runtime: Runtime): number {
+  const threads = flags.number("threads") ?? defaultThreads();
+  const cpu = inspectCpu(runtime.embedded.cpuLibrary, threads, runtime);
+  const cuda = inspectCuda(runtime.embedded.cudaLibrary, runtime);
+  const demo = runtime.embedded.demoModel.length > 0 ? "embedded" : "not in this build";
+  const choice = cuda.usable ? "CUDA: a usable GPU was found" : "the CPU: no usable GPU was found";
+  const findings: readonly Finding[] = [
+    ["granary", runtime.version],
+    ["Bun", Bun.version],
+    ["demo model", demo],
+    ...cpu,
+    ...cuda.findings,
+    ["NVRTC", findNvrtc()],
+    ["models run on", choice],
+  ];
+  for (const [name, text] of findings) runtime.out(`${name.padEnd(14)} ${text}\n`);
+  return 0;
+}
