@@ -1,0 +1,36 @@
+/** Opens the socket for an app and closes it gracefully. */
+import { idleTimeoutSeconds } from "../limits";
+import type { GranaryServer } from "./server";
+
+export interface ListenOptions {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+}
+
+export interface ListeningServer {
+  readonly url: string;
+  readonly port: number;
+  /** Stops accepting; open answers go on until they end. With `force` they are cut. */
+  stop(force?: boolean): Promise<void>;
+}
+
+export function listen(app: GranaryServer, { host, port }: ListenOptions): ListeningServer {
+  app.listen({
+    hostname: host,
+    port,
+    idleTimeout: idleTimeoutSeconds,
+    // The app refuses large bodies itself, with an answer that clients can read.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+  });
+  const { server } = app;
+  if (server === null) throw new Error("the server did not start");
+  const boundPort = server.port ?? port;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${boundPort}`,
+    port: boundPort,
+    async stop(force = false) {
+      await server.stop(force);
+    },
+  };
+}

@@ -1,0 +1,111 @@
+/** POST /v1/chat/completions. */
+import { Elysia } from "elysia";
+import { maxInt32 } from "../../limits";
+import { answerHead } from "../answers/answer-head";
+import { chatAnswer } from "../answers/chat-answer";
+import { ChatStream } from "../answers/chat-stream";
+import { runStream } from "../answers/run-stream";
+import { runWhole } from "../answers/run-whole";
+import { readStreamUsage } from "../answers/stream-usage";
+import type { ServerContext } from "../dependencies";
+import type { GenerationRequest } from "../generation/generation";
+import { checkAdmission } from "../http/admission";
+import { invalidParam } from "../http/api-error";
+import { holdOpen, type TimeoutSetter } from "../http/hold-open";
+import { checkLogprobCount } from "../parameters/logprob-parameters";
+import { checkModelName } from "../parameters/model-name";
+import { fitMaxTokens } from "../parameters/prompt-length";
+import { optionalInRange } from "../parameters/range";
+import { refuseUnsupported } from "../parameters/unsupported";
+import { type ChatCompletionBody, chatCompletionBody } from "../schema/chat-completion";
+import { readChatPrompt } from "./chat-prompt";
+import { checkNumChoices, readGenerationSettings } from "./generation-request";
+
+export function chatCompletions(context: ServerContext) {
+  return new Elysia({ name: "granary/chat-completions" }).post(
+    "/v1/chat/completions",
+    ({ body, request, server }) => answer(context, body, request, server),
+    { body: chatCompletionBody, detail: { summary: "Continue a conversation", tags: ["Generation"] } },
+  );
+}
+
+async function answer(
+  context: ServerContext,
+  body: ChatCompletionBody,
+  request: Request,
+  server: TimeoutSetter | null,
+) {
+  const generation = await readRequest(context, body);
+  const head = answerHead(context, "chatcmpl-");
+  const format = {
+    vocabulary: context.tokenizer.vocabulary,
+    tokensAsIds: body.return_tokens_as_token_ids ?? false,
+  };
+  const options = {
+    format,
+    prompt: generation.prompts[0],
+    withLogprobs: generation.logprobs !== undefined,
+    withPromptLogprobs: generation.promptLogprobs !== undefined,
+    withTokenIds: body.return_token_ids ?? false,
+  };
+  const usage = readStreamUsage(body);
+  const release = holdOpen(server, request);
+  if (body.stream === true) {
+    return runStream(
+      context,
+      generation,
+      new ChatStream(head, { ...options, usage }),
+      request.signal,
+      release,
+    );
+  }
+  try {
+    return chatAnswer(head, await runWhole(context, generation, request.signal), options);
+  } finally {
+    release();
+  }
+}
+
+async function readRequest(context: ServerContext, body: ChatCompletionBody): Promise<GenerationRequest> {
+  checkModelName(context.model, body.model);
+  checkAdmission(context.engine);
+  refuseUnsupported(body);
+  readStreamUsage(body);
+  const { limits } = context.engine;
+  const maxTokensParam =
+    (body.max_completion_tokens ?? null) === null ? "max_tokens" : "max_completion_tokens";
+  const maxTokens = optionalInRange(maxTokensParam, body[maxTokensParam], 1, maxInt32);
+  const settings = readGenerationSettings(
+    context,
+    body,
+    maxTokens ?? limits.maxModelLen,
+    readLogprobs(context, body),
+  );
+  checkNumChoices(1, settings.numChoices);
+  const prompt = await context.tokenizer.encodeChat(readChatPrompt(body), body.add_special_tokens ?? true);
+  const fittingTokens = fitMaxTokens({
+    promptLength: prompt.length,
+    maxModelLen: limits.maxModelLen,
+    maxTokens,
+    defaultMaxTokens: limits.maxModelLen,
+    promptParam: "messages",
+    maxTokensParam,
+  });
+  checkAdmission(context.engine);
+  return { ...settings, prompts: [prompt], maxTokens: [fittingTokens] };
+}
+
+/** Alternatives a token, or undefined when no log-probabilities are wanted. */
+function readLogprobs(context: ServerContext, body: ChatCompletionBody): number | undefined {
+  const count = checkLogprobCount(
+    "top_logprobs",
+    body.top_logprobs,
+    context.options.maxLogprobs,
+    context.engine.limits.vocabSize,
+  );
+  if (body.logprobs === true) return count ?? 0;
+  if (count !== undefined && count !== 0) {
+    throw invalidParam("top_logprobs", "top_logprobs is only allowed when logprobs is true.");
+  }
+  return undefined;
+}
