@@ -37,5 +37,5 @@ export function alternativeRanks(rows: LogprobRows, index: number): Int32Array {
 }
 
 function finite(value: number): number {
-  return value > lowestLogprob ? value : lowestLogprob;
+  return Number.isNaN(value) ? lowestLogprob : Math.max(value, lowestLogprob);
 }

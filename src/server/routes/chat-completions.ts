@@ -25,7 +25,11 @@ export function chatCompletions(context: ServerContext) {
   return new Elysia({ name: "granary/chat-completions" }).post(
     "/v1/chat/completions",
     ({ body, request, server }) => answer(context, body, request, server),
-    { body: chatCompletionBody, detail: { summary: "Continue a conversation", tags: ["Generation"] } },
+    {
+      body: chatCompletionBody,
+      parse: "json",
+      detail: { summary: "Continue a conversation", tags: ["Generation"] },
+    },
   );
 }
 

@@ -29,7 +29,7 @@ export function completions(context: ServerContext) {
   return new Elysia({ name: "granary/completions" }).post(
     "/v1/completions",
     ({ body, request, server }) => answer(context, body, request, server),
-    { body: completionBody, detail: { summary: "Continue a text", tags: ["Generation"] } },
+    { body: completionBody, parse: "json", detail: { summary: "Continue a text", tags: ["Generation"] } },
   );
 }
 

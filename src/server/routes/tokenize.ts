@@ -28,7 +28,11 @@ export function tokenize(context: ServerContext) {
           token_strs: withNames ? Array.from(tokens, (id) => tokenizer.vocabulary.entry(id).text) : null,
         };
       },
-      { body: tokenizeBody, detail: { summary: "The tokens of a text or a conversation", tags: ["Tokens"] } },
+      {
+        body: tokenizeBody,
+        parse: "json",
+        detail: { summary: "The tokens of a text or a conversation", tags: ["Tokens"] },
+      },
     )
     .post(
       "/detokenize",
@@ -39,7 +43,7 @@ export function tokenize(context: ServerContext) {
         const options = { skipSpecialTokens: false, atTextStart: true };
         return { prompt: decodeTokens(tokenizer.vocabulary, ids, options) };
       },
-      { body: detokenizeBody, detail: { summary: "The text of tokens", tags: ["Tokens"] } },
+      { body: detokenizeBody, parse: "json", detail: { summary: "The text of tokens", tags: ["Tokens"] } },
     );
 }
 

@@ -1,30 +1,30 @@
 /** Body of POST /v1/chat/completions. */
-import { t } from "elysia";
+import { Type } from "@sinclair/typebox";
 import { generationFields, jsonObject, maybe, open } from "./common";
 
-export const chatMessage = t.Object({ role: t.String() }, open);
+export const chatMessage = Type.Object({ role: Type.String() }, open);
 
 export const chatTemplateFields = {
-  messages: t.Array(chatMessage),
-  tools: maybe(t.Array(jsonObject)),
-  add_generation_prompt: maybe(t.Boolean()),
-  continue_final_message: maybe(t.Boolean()),
-  add_special_tokens: maybe(t.Boolean()),
+  messages: Type.Array(chatMessage),
+  tools: maybe(Type.Array(jsonObject)),
+  add_generation_prompt: maybe(Type.Boolean()),
+  continue_final_message: maybe(Type.Boolean()),
+  add_special_tokens: maybe(Type.Boolean()),
   chat_template_kwargs: maybe(jsonObject),
 };
 
-export const chatCompletionBody = t.Object(
+export const chatCompletionBody = Type.Object(
   {
     ...generationFields,
     ...chatTemplateFields,
-    max_tokens: maybe(t.Integer()),
-    max_completion_tokens: maybe(t.Integer()),
-    logprobs: maybe(t.Boolean()),
-    top_logprobs: maybe(t.Integer()),
-    tool_choice: maybe(t.Union([t.String(), jsonObject])),
-    parallel_tool_calls: maybe(t.Boolean()),
-    response_format: maybe(t.Object({ type: t.String() }, open)),
-    reasoning_effort: maybe(t.String()),
+    max_tokens: maybe(Type.Integer()),
+    max_completion_tokens: maybe(Type.Integer()),
+    logprobs: maybe(Type.Boolean()),
+    top_logprobs: maybe(Type.Integer()),
+    tool_choice: maybe(Type.Union([Type.String(), jsonObject])),
+    parallel_tool_calls: maybe(Type.Boolean()),
+    response_format: maybe(Type.Object({ type: Type.String() }, open)),
+    reasoning_effort: maybe(Type.String()),
   },
   { ...open, description: "OpenAI's chat completion request with vLLM's extensions." },
 );

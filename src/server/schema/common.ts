@@ -1,51 +1,54 @@
-/** The parts of request bodies that several routes share: types only, ranges are checked in parameters/. */
-import { type TSchema, t } from "elysia";
+/**
+ * The parts of request bodies that several routes share: types only, ranges are checked in parameters/. Plain TypeBox, since
+ * Elysia's own integers accept numbers that came as strings.
+ */
+import { type TSchema, Type } from "@sinclair/typebox";
 
 /** A field that may be left out or be null; both mean the default. */
 export function maybe<Schema extends TSchema>(schema: Schema) {
-  return t.Optional(t.Union([schema, t.Null()]));
+  return Type.Optional(Type.Union([schema, Type.Null()]));
 }
 
 export const samplingFields = {
-  temperature: maybe(t.Number()),
-  top_p: maybe(t.Number()),
-  top_k: maybe(t.Integer()),
-  min_p: maybe(t.Number()),
-  repetition_penalty: maybe(t.Number()),
-  presence_penalty: maybe(t.Number()),
-  frequency_penalty: maybe(t.Number()),
-  logit_bias: maybe(t.Record(t.String(), t.Number())),
-  seed: maybe(t.Union([t.Number(), t.String()])),
+  temperature: maybe(Type.Number()),
+  top_p: maybe(Type.Number()),
+  top_k: maybe(Type.Integer()),
+  min_p: maybe(Type.Number()),
+  repetition_penalty: maybe(Type.Number()),
+  presence_penalty: maybe(Type.Number()),
+  frequency_penalty: maybe(Type.Number()),
+  logit_bias: maybe(Type.Record(Type.String(), Type.Number())),
+  seed: maybe(Type.Union([Type.Number(), Type.String()])),
 };
 
 export const stopFields = {
-  stop: maybe(t.Union([t.String(), t.Array(t.String())])),
-  stop_token_ids: maybe(t.Array(t.Integer())),
-  min_tokens: maybe(t.Integer()),
-  ignore_eos: maybe(t.Boolean()),
-  skip_special_tokens: maybe(t.Boolean()),
-  include_stop_str_in_output: maybe(t.Boolean()),
+  stop: maybe(Type.Union([Type.String(), Type.Array(Type.String())])),
+  stop_token_ids: maybe(Type.Array(Type.Integer())),
+  min_tokens: maybe(Type.Integer()),
+  ignore_eos: maybe(Type.Boolean()),
+  skip_special_tokens: maybe(Type.Boolean()),
+  include_stop_str_in_output: maybe(Type.Boolean()),
 };
 
 export const streamFields = {
-  stream: maybe(t.Boolean()),
+  stream: maybe(Type.Boolean()),
   stream_options: maybe(
-    t.Object(
-      { include_usage: maybe(t.Boolean()), continuous_usage_stats: maybe(t.Boolean()) },
+    Type.Object(
+      { include_usage: maybe(Type.Boolean()), continuous_usage_stats: maybe(Type.Boolean()) },
       { additionalProperties: true },
     ),
   ),
 };
 
 export const generationFields = {
-  model: maybe(t.String()),
-  n: maybe(t.Integer()),
-  user: maybe(t.String()),
-  cache_salt: maybe(t.String()),
-  priority: maybe(t.Integer()),
-  prompt_logprobs: maybe(t.Integer()),
-  return_tokens_as_token_ids: maybe(t.Boolean()),
-  return_token_ids: maybe(t.Boolean()),
+  model: maybe(Type.String()),
+  n: maybe(Type.Integer()),
+  user: maybe(Type.String()),
+  cache_salt: maybe(Type.String()),
+  priority: maybe(Type.Integer()),
+  prompt_logprobs: maybe(Type.Integer()),
+  return_tokens_as_token_ids: maybe(Type.Boolean()),
+  return_token_ids: maybe(Type.Boolean()),
   ...samplingFields,
   ...stopFields,
   ...streamFields,
@@ -54,4 +57,4 @@ export const generationFields = {
 /** Bodies may carry fields that nobody here knows. */
 export const open = { additionalProperties: true } as const;
 
-export const jsonObject = t.Record(t.String(), t.Unknown());
+export const jsonObject = Type.Record(Type.String(), Type.Unknown());

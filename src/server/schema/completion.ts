@@ -1,18 +1,23 @@
 /** Body of POST /v1/completions. */
-import { t } from "elysia";
+import { Type } from "@sinclair/typebox";
 import { generationFields, maybe, open } from "./common";
 
-export const completionBody = t.Object(
+export const completionBody = Type.Object(
   {
     ...generationFields,
-    prompt: t.Union([t.String(), t.Array(t.String()), t.Array(t.Integer()), t.Array(t.Array(t.Integer()))]),
-    max_tokens: maybe(t.Integer()),
-    logprobs: maybe(t.Integer()),
-    echo: maybe(t.Boolean()),
-    suffix: maybe(t.String()),
-    best_of: maybe(t.Integer()),
-    add_special_tokens: maybe(t.Boolean()),
-    response_format: maybe(t.Object({ type: t.String() }, open)),
+    prompt: Type.Union([
+      Type.String(),
+      Type.Array(Type.String()),
+      Type.Array(Type.Integer()),
+      Type.Array(Type.Array(Type.Integer())),
+    ]),
+    max_tokens: maybe(Type.Integer()),
+    logprobs: maybe(Type.Integer()),
+    echo: maybe(Type.Boolean()),
+    suffix: maybe(Type.String()),
+    best_of: maybe(Type.Integer()),
+    add_special_tokens: maybe(Type.Boolean()),
+    response_format: maybe(Type.Object({ type: Type.String() }, open)),
   },
   { ...open, description: "OpenAI's completion request with vLLM's extensions." },
 );

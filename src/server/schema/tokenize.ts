@@ -1,21 +1,24 @@
 /** Bodies of POST /tokenize and POST /detokenize. */
-import { t } from "elysia";
+import { Type } from "@sinclair/typebox";
 import { chatTemplateFields } from "./chat-completion";
 import { maybe, open } from "./common";
 
-export const tokenizeBody = t.Object(
+export const tokenizeBody = Type.Object(
   {
-    model: maybe(t.String()),
-    prompt: maybe(t.String()),
+    model: maybe(Type.String()),
+    prompt: maybe(Type.String()),
     ...chatTemplateFields,
     messages: maybe(chatTemplateFields.messages),
-    return_token_strs: maybe(t.Boolean()),
+    return_token_strs: maybe(Type.Boolean()),
   },
   open,
 );
 
 export type TokenizeBody = typeof tokenizeBody.static;
 
-export const detokenizeBody = t.Object({ model: maybe(t.String()), tokens: t.Array(t.Integer()) }, open);
+export const detokenizeBody = Type.Object(
+  { model: maybe(Type.String()), tokens: Type.Array(Type.Integer()) },
+  open,
+);
 
 export type DetokenizeBody = typeof detokenizeBody.static;
