@@ -1,0 +1,30 @@
+// Definitions behind attention-launch.h; only the attention-<dim>.cu files include this.
+#pragma once
+#include "attention-launch.h"
+#include "paged-decode.cuh"
+#include "paged-prefill.cuh"
+#include "runtime.h"
+
+namespace granary {
+
+static_assert(kDecodeRows == kDecodeTileRows && kPrefillRows == kPrefillTileRows, "tile rows of kernels and launchers");
+
+template <int kDim>
+int32_t AttentionInstances<kDim>::decode(dim3 grid, int32_t sharedLimit, const AttentionParams& p) {
+  constexpr int kThreads = kDecodeWarps * kWarpSize;
+  constexpr int kDeep = DecodeShape<kDim, 3>::kSharedBytes, kShallow = DecodeShape<kDim, 2>::kSharedBytes;
+  if (kDeep <= sharedLimit) return launch<pagedDecodeKernel<kDim, 3>>("attention", grid, kThreads, kDeep, p);
+  return launch<pagedDecodeKernel<kDim, 2>>("attention", grid, kThreads, kShallow, p);
+}
+
+template <int kDim>
+int32_t AttentionInstances<kDim>::prefill(dim3 grid, const AttentionParams& p) {
+  return launch<pagedPrefillKernel<kDim>>("attention", grid, kPrefillThreads, PrefillShape<kDim>::kSharedBytes, p);
+}
+
+template <int kDim>
+int32_t AttentionInstances<kDim>::decodeSharedBytes() {
+  return DecodeShape<kDim, 2>::kSharedBytes;
+}
+
+}  // namespace granary

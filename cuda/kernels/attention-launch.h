@@ -1,0 +1,20 @@
+// Launchers of the bf16 attention kernels. Their instances live in attention-<dim>.cu, one file a padded head dimension.
+#pragma once
+#include <cuda_runtime.h>
+
+#include "attention-params.cuh"
+
+namespace granary {
+
+constexpr int32_t kDecodeTileRows = 16;
+constexpr int32_t kPrefillTileRows = 64;
+
+template <int kDim>
+struct AttentionInstances {
+  static int32_t decode(dim3 grid, int32_t sharedLimit, const AttentionParams& params);
+  static int32_t prefill(dim3 grid, const AttentionParams& params);
+  // Shared memory that the decode kernel cannot do without.
+  static int32_t decodeSharedBytes();
+};
+
+}  // namespace granary

@@ -1,0 +1,247 @@
+// Products through cuBLASLt: finding and loading it, and one cached plan (descriptors and algorithm) a shape.
+//
+// Our matrices are row-major and its are column-major, so it is asked for out^T = weight * x^T: A is the weight, transposed,
+// B is x, C is the residual, D is out.
+#include "cublaslt.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cublaslt-api.h"
+#include "runtime.h"
+
+namespace granary {
+
+namespace {
+
+// Shapes of decode are few; a prefill can bring any number of rows. At the bound every plan is dropped and made anew.
+constexpr size_t kMaxPlans = 4096;
+
+LtApi api;
+void* library = nullptr;
+LtHandle handle = nullptr;
+
+// ---- loading ----------------------------------------------------------------------------------------------------------
+
+template <typename Function>
+bool resolve(Function& function, const char* name) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+bool resolveAll() {
+  return resolve(api.create, "cublasLtCreate") && resolve(api.destroy, "cublasLtDestroy") &&
+         resolve(api.getVersion, "cublasLtGetVersion") &&
+         resolve(api.matmulDescCreate, "cublasLtMatmulDescCreate") &&
+         resolve(api.matmulDescDestroy, "cublasLtMatmulDescDestroy") &&
+         resolve(api.matmulDescSetAttribute, "cublasLtMatmulDescSetAttribute") &&
+         resolve(api.matrixLayoutCreate, "cublasLtMatrixLayoutCreate") &&
+         resolve(api.matrixLayoutDestroy, "cublasLtMatrixLayoutDestroy") &&
+         resolve(api.preferenceCreate, "cublasLtMatmulPreferenceCreate") &&
+         resolve(api.preferenceDestroy, "cublasLtMatmulPreferenceDestroy") &&
+         resolve(api.preferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute") &&
+         resolve(api.getHeuristic, "cublasLtMatmulAlgoGetHeuristic") && resolve(api.matmul, "cublasLtMatmul");
+}
+
+constexpr const char* kFileNames[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+
+std::vector<std::string> candidatePaths() {
+  std::vector<std::string> paths;
+  if (const char* given = std::getenv("GRANARY_CUBLASLT")) {
+    paths.push_back(given);
+    for (const char* name : kFileNames) paths.push_back(std::string(given) + "/" + name);
+    return paths;
+  }
+  for (const char* name : kFileNames) {
+    paths.push_back(name);
+    glob_t found;
+    const std::string pattern = std::string("/usr/local/cuda*/lib64/") + name;
+    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+      for (size_t i = 0; i < found.gl_pathc; ++i) paths.push_back(found.gl_pathv[i]);
+    }
+    globfree(&found);
+  }
+  return paths;
+}
+
+// ---- plans ------------------------------------------------------------------------------------------------------------
+
+// What an algorithm depends on. Compared as bytes, so it has no padding.
+struct PlanKey {
+  int64_t xStride, residualStride, outStride;
+  int32_t rows, inColumns, outColumns, dtype, outDtype;
+  int32_t hasBias;
+  int32_t alignments;  // a byte each for A, B, C, D: log2 of the address' alignment, 8 at most
+  int32_t hasResidual;
+};
+static_assert(sizeof(PlanKey) == 56, "PlanKey is hashed and compared as bytes");
+
+struct KeyHash {
+  size_t operator()(const PlanKey& key) const {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&key);
+    uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+    for (size_t i = 0; i < sizeof(key); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    return hash;
+  }
+};
+struct KeyEqual {
+  bool operator()(const PlanKey& a, const PlanKey& b) const { return std::memcmp(&a, &b, sizeof(a)) == 0; }
+};
+
+struct Plan {
+  LtMatmulDesc desc = nullptr;
+  LtMatrixLayout a = nullptr, b = nullptr, c = nullptr, d = nullptr;
+  LtAlgo algo{};
+  bool isSupported = false;
+  bool hasRun = false;  // its kernel's module is loaded
+};
+
+std::unordered_map<PlanKey, Plan, KeyHash, KeyEqual> plans;
+
+int32_t dataType(int32_t dtype) { return dtype == GRANARY_F32 ? kLtDataF32 : kLtDataBf16; }
+
+int32_t alignmentLog2(granary_address address) {
+  return address % 256 == 0 ? 8 : __builtin_ctzll(address);
+}
+
+PlanKey keyOf(const GranaryLinear& args) {
+  PlanKey key{};
+  key.xStride = args.xStride;
+  key.residualStride = args.residual != 0 ? args.residualStride : args.outStride;
+  key.outStride = args.outStride;
+  key.rows = args.rows;
+  key.inColumns = args.inColumns;
+  key.outColumns = args.outColumns;
+  key.dtype = args.dtype;
+  key.outDtype = args.outDtype;
+  key.hasBias = args.bias != 0;
+  key.hasResidual = args.residual != 0;
+  const granary_address c = args.residual != 0 ? args.residual : args.out;
+  key.alignments = alignmentLog2(args.weight) | alignmentLog2(args.x) << 8 | alignmentLog2(c) << 16 |
+                   alignmentLog2(args.out) << 24;
+  return key;
+}
+
+void destroyPlan(const Plan& plan) {
+  if (plan.desc != nullptr) api.matmulDescDestroy(plan.desc);
+  for (LtMatrixLayout layout : {plan.a, plan.b, plan.c, plan.d}) {
+    if (layout != nullptr) api.matrixLayoutDestroy(layout);
+  }
+}
+
+void dropPlans() {
+  for (const auto& entry : plans) destroyPlan(entry.second);
+  plans.clear();
+}
+
+bool describe(const PlanKey& key, Plan& plan) {
+  const int32_t in = dataType(key.dtype), out = dataType(key.outDtype);
+  const int32_t transposed = kLtTransposed, epilogue = kLtEpilogueBias, biasType = kLtDataF32;
+  bool good = api.matmulDescCreate(&plan.desc, kLtComputeF32, kLtDataF32) == 0 &&
+              api.matmulDescSetAttribute(plan.desc, kLtDescTransposeA, &transposed, sizeof(int32_t)) == 0;
+  if (good && key.hasBias) {
+    good = api.matmulDescSetAttribute(plan.desc, kLtDescEpilogue, &epilogue, sizeof(int32_t)) == 0 &&
+           api.matmulDescSetAttribute(plan.desc, kLtDescBiasDataType, &biasType, sizeof(int32_t)) == 0;
+  }
+  return good && api.matrixLayoutCreate(&plan.a, in, key.inColumns, key.outColumns, key.inColumns) == 0 &&
+         api.matrixLayoutCreate(&plan.b, in, key.inColumns, key.rows, key.xStride) == 0 &&
+         api.matrixLayoutCreate(&plan.c, out, key.outColumns, key.rows, key.residualStride) == 0 &&
+         api.matrixLayoutCreate(&plan.d, out, key.outColumns, key.rows, key.outStride) == 0;
+}
+
+bool choose(const PlanKey& key, Plan& plan) {
+  LtPreference preference = nullptr;
+  if (api.preferenceCreate(&preference) != 0) return false;
+  const size_t workspaceBytes = runtime.workspaceBytes;
+  api.preferenceSetAttribute(preference, kLtPreferenceWorkspaceBytes, &workspaceBytes, sizeof(workspaceBytes));
+  for (int32_t operand = 0; operand < 4; ++operand) {
+    const uint32_t alignment = 1u << (key.alignments >> (8 * operand) & 0xff);
+    api.preferenceSetAttribute(preference, kLtPreferenceAlignmentA + operand, &alignment, sizeof(alignment));
+  }
+  LtHeuristicResult result{};
+  int32_t found = 0;
+  const int32_t status = api.getHeuristic(handle, plan.desc, plan.a, plan.b, plan.c, plan.d, preference, 1,
+                                          &result, &found);
+  api.preferenceDestroy(preference);
+  plan.algo = result.algo;
+  return status == 0 && found == 1 && result.state == 0;
+}
+
+int32_t planFor(const GranaryLinear& args, Plan** plan) {
+  const PlanKey key = keyOf(args);
+  auto known = plans.find(key);
+  if (runtime.isCapturing && (known == plans.end() || (known->second.isSupported && !known->second.hasRun))) {
+    return fail(GRANARY_CAPTURE, "a product must run once before it is captured");
+  }
+  if (known == plans.end()) {
+    if (plans.size() >= kMaxPlans) dropPlans();
+    Plan fresh;
+    fresh.isSupported = describe(key, fresh) && choose(key, fresh);
+    known = plans.emplace(key, fresh).first;
+  }
+  *plan = &known->second;
+  if ((*plan)->isSupported) return GRANARY_OK;
+  return fail(GRANARY_UNSUPPORTED, "cuBLASLt has no algorithm for %d x %d x %d", args.rows, args.outColumns,
+              args.inColumns);
+}
+
+}  // namespace
+
+// ---- interface --------------------------------------------------------------------------------------------------------
+
+int32_t openCublasLt() {
+  for (const std::string& path : candidatePaths()) {
+    library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) continue;
+    if (resolveAll() && api.create(&handle) == 0) return GRANARY_OK;
+    dlclose(library);
+    library = nullptr;
+    handle = nullptr;
+  }
+  return GRANARY_OK;
+}
+
+void closeCublasLt() {
+  if (handle == nullptr) return;
+  dropPlans();
+  api.destroy(handle);
+  handle = nullptr;
+  library = nullptr;  // stays mapped: it registered kernels with the driver
+}
+
+int32_t cublasLtVersion() { return handle != nullptr ? static_cast<int32_t>(api.getVersion()) : 0; }
+
+bool cublasLtTakes(const GranaryLinear& args) {
+  if (handle == nullptr || args.dtype != args.weightDtype) return false;
+  return args.dtype == GRANARY_BF16 || args.outDtype == GRANARY_F32;
+}
+
+int32_t cublasLtPrepare(const GranaryLinear& args) {
+  Plan* plan = nullptr;
+  return planFor(args, &plan);
+}
+
+int32_t cublasLtLinear(const GranaryLinear& args) {
+  Plan* plan = nullptr;
+  GRANARY_TRY(planFor(args, &plan));
+  if (args.bias != 0) {
+    const void* bias = pointer<void>(args.bias);
+    api.matmulDescSetAttribute(plan->desc, kLtDescBiasPointer, &bias, sizeof(bias));
+  }
+  const float alpha = 1.0f, beta = args.residual != 0 ? 1.0f : 0.0f;
+  const void* c = pointer<void>(args.residual != 0 ? args.residual : args.out);
+  const int32_t status = api.matmul(handle, plan->desc, &alpha, pointer<void>(args.weight), plan->a,
+                                    pointer<void>(args.x), plan->b, &beta, c, plan->c, pointer<void>(args.out),
+                                    plan->d, &plan->algo, runtime.workspace, runtime.workspaceBytes, runtime.stream);
+  if (status != 0) return fail(GRANARY_DEVICE, "cublasLtMatmul failed with status %d", status);
+  plan->hasRun = true;
+  return GRANARY_OK;
+}
+
+}  // namespace granary
