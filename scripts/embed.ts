@@ -1,7 +1,7 @@
 /** Writes build/embedded.ts, the module that names every file the executable carries and the hash of each. */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 
 const modulePath = "build/embedded.ts";
 const demoDirectory = "src/demo/model";
@@ -31,7 +31,7 @@ function entryOf(path: string, variable: string): Entry {
   const sha256 = createHash("sha256").update(readFileSync(path)).digest("hex");
   return {
     variable,
-    statement: `import ${variable} from "../${path}" with { type: "file" };`,
+    statement: `import ${variable} from ${JSON.stringify(`./${relative(dirname(modulePath), path)}`)} with { type: "file" };`,
     text: `{ name: ${JSON.stringify(basename(path))}, path: ${variable}, sha256: "${sha256}" }`,
   };
 }
