@@ -4,6 +4,9 @@
  * write. `docs/scheduler.md` says how a plan is carried out.
  */
 import type { BlockId } from "../cache/core/ids";
+import type { LoadBackOp, TransferOp, WriteBackOp } from "../cache/tier/transfer-types";
+
+export type { LoadBackOp, TransferOp, WriteBackOp };
 
 /** Names one submitted request for its whole life; never used again for another. */
 export type RequestHandle = number;
@@ -81,35 +84,6 @@ export interface ForwardBatch {
 export interface BlockIdList {
   readonly ids: Int32Array;
   readonly length: number;
-}
-
-/** Copies between tiers that are acknowledged together. The executor copies the lists when it submits them. */
-export interface TransferOp {
-  readonly opId: number;
-  readonly numTransfers: number;
-  /** Index of the cache group of each transfer. */
-  readonly groups: Int32Array;
-  readonly sources: Int32Array;
-  readonly destinations: Int32Array;
-  /** Content hash of each block: eight int32 words a transfer, little-endian. */
-  readonly contentHashes: Int32Array;
-  /** Ordinal of the block inside its prefix page. */
-  readonly pageOffsets: Int32Array;
-}
-
-/** Device to Host. */
-export interface WriteBackOp extends TransferOp {
-  /**
-   * True: the device blocks stay as they are until the acknowledgement. False: they may be granted anew in this very
-   * plan, so the copy goes in front of everything else of the plan.
-   */
-  readonly sourcePinned: boolean;
-}
-
-/** Host to device. */
-export interface LoadBackOp extends TransferOp {
-  /** 1 where the Host block must first be read from storage. */
-  readonly prefetchFromStorage: Uint8Array;
 }
 
 export interface ExecutionPlan {

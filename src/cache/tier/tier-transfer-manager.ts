@@ -1,0 +1,220 @@
+/**
+ * Copies between Device and Host as the books see them: which are wanted, which are under way and what they pin. Issues
+ * operations and takes acknowledgements; moves no byte itself.
+ */
+import { assert } from "../../assert";
+import type { CacheGroup, CacheTier } from "../cache-group";
+import type { CacheBlockRefs } from "../core/cache-block-refs";
+import type { BlockId, GroupId } from "../core/ids";
+import { Int32List } from "../core/int32-list";
+import { DigestTable } from "../prefix/digest-table";
+import { boundaryKind, type PrefixCacheIndex } from "../prefix/prefix-cache-index";
+import { HostAllocator } from "./host-allocator";
+import type { StorageKeyShadow } from "./storage-key-shadow";
+import { type LoadTransfer, loadBackOp, type StoreTransfer, writeBackOp } from "./transfer-ops";
+import type { LoadBackOp, WriteBackOp } from "./transfer-types";
+
+interface StoreTicket {
+  readonly transfers: readonly StoreTransfer[];
+  readonly sourcePinned: boolean;
+}
+
+interface LoadTicket {
+  readonly transfers: readonly LoadTransfer[];
+  readonly epoch: number;
+}
+
+export class TierTransferManager {
+  readonly #groups: readonly CacheGroup[];
+  readonly hostAllocator: HostAllocator;
+  readonly #shadow: StorageKeyShadow | undefined;
+  readonly #issueEpoch: () => number;
+  /** Queued (group, device block) pairs. */
+  readonly #pending = new Int32List(0);
+  /** By group: Host blocks that a store under way is filling, found by key. */
+  readonly #storing: readonly DigestTable[];
+  readonly #stores = new Map<number, StoreTicket>();
+  readonly #loads = new Map<number, LoadTicket>();
+  #nextOpId = 0;
+  #numPinnedStores = 0;
+
+  constructor(
+    groups: readonly CacheGroup[],
+    host: CacheTier,
+    shadow: StorageKeyShadow | undefined,
+    issueEpoch: () => number,
+  ) {
+    this.#groups = groups;
+    this.hostAllocator = new HostAllocator(groups, host);
+    this.#shadow = shadow;
+    this.#issueEpoch = issueEpoch;
+    this.#storing = groups.map((group) => {
+      const pool = host.pool;
+      const maxBlocks = pool.numLcmBlocks * pool.packingOf(group.spec.group);
+      return new DigestTable(this.#hostIndex(group.spec.group).digests, maxBlocks);
+    });
+  }
+
+  get numPendingStores(): number {
+    return this.#pending.length / 2;
+  }
+
+  get numStoresInFlight(): number {
+    return this.#stores.size;
+  }
+
+  get numLoadsInFlight(): number {
+    return this.#loads.size;
+  }
+
+  /** A pinned store or a load is under way: nobody may be retracted for capacity now. */
+  get holdsDeviceBlocks(): boolean {
+    return this.#numPinnedStores > 0 || this.#loads.size > 0;
+  }
+
+  /** Wants a cached device block on Host, should it still be cached when the queue is drained. */
+  queueStore(group: GroupId, block: BlockId): void {
+    this.#pending.push(group);
+    this.#pending.push(block);
+  }
+
+  pendingStores(): readonly { group: GroupId; block: BlockId }[] {
+    return Array.from({ length: this.numPendingStores }, (_, i) => ({
+      group: this.#pending.items[i * 2],
+      block: this.#pending.items[i * 2 + 1],
+    }));
+  }
+
+  dropPendingStores(): void {
+    this.#pending.clear();
+  }
+
+  /**
+   * Turns the queue into one operation, undefined when nothing of it is wanted or fits. Pinned: the sources stay until the
+   * acknowledgement. Otherwise they may be re-granted at once, because the copy goes first in stream order.
+   */
+  startPendingStores(sourcePinned: boolean): WriteBackOp | undefined {
+    if (this.#pending.length === 0) return undefined;
+    const wanted = this.#wantedStores();
+    this.#pending.clear();
+    const hostBlocks = this.hostAllocator.acquire(wanted.map((store) => store.group));
+    const transfers: StoreTransfer[] = [];
+    wanted.forEach((store, i) => {
+      if (hostBlocks[i] !== 0) transfers.push({ ...store, hostBlock: hostBlocks[i] });
+    });
+    if (transfers.length === 0) return undefined;
+    for (const { group, deviceBlock, hostBlock } of transfers) {
+      const source = this.#groups[group].index.digests;
+      const hostDigests = this.#hostIndex(group).digests;
+      hostDigests.put(hostBlock, source.words, deviceBlock * 8, source.pageOffsets[deviceBlock]);
+      this.#storing[group].add(hostBlock);
+      if (sourcePinned) this.#groups[group].allocator.refs.retain(deviceBlock);
+    }
+    if (sourcePinned) this.#numPinnedStores++;
+    const opId = this.#nextOpId++;
+    this.#stores.set(opId, { transfers, sourcePinned });
+    return writeBackOp(opId, transfers, sourcePinned, this.#groups);
+  }
+
+  /** Publishes what a store brought to Host. False for an operation that is unknown or was acknowledged before. */
+  writeBackDone(opId: number): boolean {
+    const ticket = this.#stores.get(opId);
+    if (ticket === undefined) return false;
+    this.#stores.delete(opId);
+    if (ticket.sourcePinned) this.#numPinnedStores--;
+    const epoch = this.#issueEpoch();
+    for (const { group, deviceBlock, hostBlock } of ticket.transfers) {
+      this.#storing[group].remove(hostBlock);
+      this.#publishOnHost(group, hostBlock, epoch);
+      this.#hostRefs(group).release(hostBlock);
+      if (ticket.sourcePinned) this.#groups[group].allocator.refs.release(deviceBlock);
+    }
+    return true;
+  }
+
+  /** Starts the loads of an admission, which pinned both ends of each; the pins pass to the ticket. */
+  startLoads(transfers: readonly LoadTransfer[], epoch: number): LoadBackOp {
+    const opId = this.#nextOpId++;
+    this.#loads.set(opId, { transfers, epoch });
+    return loadBackOp(opId, transfers, this.#groups);
+  }
+
+  /** Drops a load's pins and, when it succeeded, publishes what came from storage. */
+  loadBackDone(opId: number, success: boolean): boolean {
+    const ticket = this.#loads.get(opId);
+    if (ticket === undefined) return false;
+    this.#loads.delete(opId);
+    const hostEpoch = success ? this.#issueEpoch() : 0;
+    for (const { group, hostBlock, deviceBlock, slot, isKeyed, isFromStorage } of ticket.transfers) {
+      const host = this.#hostIndex(group).digests;
+      if (success && isFromStorage) this.#publishOnHost(group, hostBlock, hostEpoch);
+      if (success && isKeyed) {
+        const kind = boundaryKind.chunk;
+        const pageOffset = host.pageOffsets[hostBlock];
+        const { index } = this.#groups[group];
+        if (!index.isCached(deviceBlock)) {
+          index.register(deviceBlock, host.words, hostBlock * 8, pageOffset, kind, ticket.epoch, slot);
+        }
+      }
+      this.#hostRefs(group).release(hostBlock);
+      this.#groups[group].allocator.refs.release(deviceBlock);
+    }
+    return true;
+  }
+
+  /** Every ownership of a device block that a copy under way holds. */
+  forEachDevicePin(visit: (group: GroupId, block: BlockId) => void): void {
+    for (const { transfers, sourcePinned } of this.#stores.values()) {
+      if (sourcePinned) for (const { group, deviceBlock } of transfers) visit(group, deviceBlock);
+    }
+    for (const { transfers } of this.#loads.values()) {
+      for (const { group, deviceBlock } of transfers) visit(group, deviceBlock);
+    }
+  }
+
+  /** The same for Host blocks. */
+  forEachHostPin(visit: (group: GroupId, block: BlockId) => void): void {
+    for (const { transfers } of [...this.#stores.values(), ...this.#loads.values()]) {
+      for (const { group, hostBlock } of transfers) visit(group, hostBlock);
+    }
+  }
+
+  #publishOnHost(group: GroupId, hostBlock: BlockId, epoch: number): void {
+    const index = this.#hostIndex(group);
+    const { words, pageOffsets } = index.digests;
+    const pageOffset = pageOffsets[hostBlock];
+    index.register(hostBlock, words, hostBlock * 8, pageOffset, boundaryKind.chunk, epoch, -1);
+    this.#shadow?.add(group, words, hostBlock * 8, pageOffset);
+  }
+
+  /** Queued blocks that are cached on the device and neither on Host nor on the way, each once. */
+  #wantedStores(): { group: GroupId; deviceBlock: BlockId }[] {
+    const wanted: { group: GroupId; deviceBlock: BlockId }[] = [];
+    const seen = this.#groups.map(() => new Set<BlockId>());
+    for (let i = 0; i < this.#pending.length; i += 2) {
+      const group = this.#pending.items[i];
+      const deviceBlock = this.#pending.items[i + 1];
+      const { index } = this.#groups[group];
+      if (!index.isCached(deviceBlock) || seen[group].has(deviceBlock)) continue;
+      seen[group].add(deviceBlock);
+      const { words, pageOffsets } = index.digests;
+      const pageOffset = pageOffsets[deviceBlock];
+      if (this.#hostIndex(group).find(words, deviceBlock * 8, pageOffset) !== 0) continue;
+      if (this.#storing[group].find(words, deviceBlock * 8, pageOffset) !== 0) continue;
+      wanted.push({ group, deviceBlock });
+    }
+    return wanted;
+  }
+
+  #hostIndex(group: GroupId): PrefixCacheIndex {
+    const { hostIndex } = this.#groups[group];
+    assert(hostIndex !== undefined, "a transfer without a Host tier");
+    return hostIndex;
+  }
+
+  #hostRefs(group: GroupId): CacheBlockRefs {
+    const { hostRefs } = this.#groups[group];
+    assert(hostRefs !== undefined, "a transfer without a Host tier");
+    return hostRefs;
+  }
+}

@@ -1,0 +1,125 @@
+/** All live requests, found by id or handle and queued by what could be done with them next. */
+import { assert } from "../assert";
+import type { RequestHandle } from "./plan";
+import { type Request, type RequestState, requestState } from "./request";
+import { RequestQueue } from "./request-queue";
+
+export class RequestBook {
+  readonly #byId = new Map<string, Request>();
+  readonly #byHandle = new Map<RequestHandle, Request>();
+  readonly #finished: Request[] = [];
+  readonly #counts = new Int32Array(9);
+  #nextHandle = 1;
+  /** Submitted ones and those retracted without a snapshot. */
+  readonly newPrompts = new RequestQueue();
+  readonly prefilling = new RequestQueue();
+  readonly remotePrefilling = new RequestQueue();
+  /** Prompt scheduled whole, or decoding. */
+  readonly decodable = new RequestQueue();
+  /** Retracted with a snapshot to come back to. */
+  readonly recoverable = new RequestQueue();
+
+  get size(): number {
+    return this.#byHandle.size;
+  }
+
+  /** The handle that the next request gets. */
+  get nextHandle(): RequestHandle {
+    return this.#nextHandle;
+  }
+
+  get numUnfinished(): number {
+    return this.#byHandle.size - this.#finished.length;
+  }
+
+  /** Requests that have a slot and tables. */
+  get numHoldingBlocks(): number {
+    let count = 0;
+    for (let state: number = requestState.prefilling; state <= requestState.decoding; state++)
+      count += this.#counts[state];
+    return count;
+  }
+
+  countOf(state: RequestState): number {
+    return this.#counts[state];
+  }
+
+  hasId(id: string): boolean {
+    return this.#byId.has(id);
+  }
+
+  byId(id: string): Request | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** Undefined for a request that is gone or was never there. */
+  byHandle(handle: RequestHandle): Request | undefined {
+    return this.#byHandle.get(handle);
+  }
+
+  all(): IterableIterator<Request> {
+    return this.#byHandle.values();
+  }
+
+  add(request: Request, state: RequestState): void {
+    assert(request.handle === this.#nextHandle, "requests are added in the order of their handles");
+    this.#nextHandle++;
+    this.#byId.set(request.id, request);
+    this.#byHandle.set(request.handle, request);
+    request.state = state;
+    this.#counts[state]++;
+    this.#queueOf(request)?.add(request);
+  }
+
+  /** Moves a request to a state and to the queue that goes with it. */
+  moveTo(request: Request, state: RequestState): void {
+    const from = this.#queueOf(request);
+    this.#counts[request.state]--;
+    request.state = state;
+    this.#counts[state]++;
+    const to = this.#queueOf(request);
+    if (state === requestState.finished) this.#finished.push(request);
+    if (from === to) return;
+    from?.remove(request);
+    to?.add(request);
+  }
+
+  /** Retraction settles both the state and whether there is something to come back to. */
+  retract(request: Request, hasRecoverableSnapshot: boolean): void {
+    this.#queueOf(request)?.remove(request);
+    this.#counts[request.state]--;
+    this.#counts[requestState.retracted]++;
+    request.state = requestState.retracted;
+    request.hasRecoverableSnapshot = hasRecoverableSnapshot;
+    this.#queueOf(request)?.add(request);
+  }
+
+  /** Forgets finished requests; from now on their ids may be used again. */
+  dropFinished(): void {
+    if (this.#finished.length === 0) return;
+    for (const request of this.#finished) {
+      this.#byId.delete(request.id);
+      this.#byHandle.delete(request.handle);
+      this.#counts[requestState.finished]--;
+    }
+    this.#finished.length = 0;
+  }
+
+  #queueOf(request: Request): RequestQueue | undefined {
+    switch (request.state) {
+      case requestState.submitted:
+        return this.newPrompts;
+      case requestState.retracted:
+        return request.hasRecoverableSnapshot ? this.recoverable : this.newPrompts;
+      case requestState.prefilling:
+        return this.prefilling;
+      case requestState.remotePrefilling:
+        return this.remotePrefilling;
+      case requestState.prefillDone:
+      case requestState.decoding:
+        return this.decodable;
+      default:
+        return undefined;
+    }
+  }
+}

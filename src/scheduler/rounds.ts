@@ -1,0 +1,190 @@
+/** The order in which a round serves requests, for each role. Serving itself is Admissions', making room is Retraction's. */
+import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
+import { canEveryGroupGetABlock } from "../cache/coordinator/capacity-views";
+import type { Admissions, ScheduleOutcome } from "./admissions";
+import { minPrefillChunkTokens, replayTokens } from "./chunk";
+import { type Request, requestState } from "./request";
+import type { RequestBook } from "./request-book";
+import type { Round } from "./round";
+import type { SchedulerSettings } from "./settings";
+
+export class Rounds {
+  readonly #settings: SchedulerSettings;
+  readonly #coordinator: CacheCoordinator;
+  readonly #book: RequestBook;
+  readonly #admissions: Admissions;
+  readonly #minPrefillChunkTokens: number;
+
+  constructor(
+    settings: SchedulerSettings,
+    coordinator: CacheCoordinator,
+    book: RequestBook,
+    admissions: Admissions,
+  ) {
+    this.#settings = settings;
+    this.#coordinator = coordinator;
+    this.#book = book;
+    this.#admissions = admissions;
+    this.#minPrefillChunkTokens = minPrefillChunkTokens(settings);
+  }
+
+  /** Runs the phases of the role, all but retraction. */
+  run(round: Round): void {
+    if (this.#settings.role === "prefill") this.#runPrefillRole(round);
+    else if (this.#settings.role === "decode") this.#runDecodeRole(round);
+    else this.#runFused(round);
+  }
+
+  /** The retracted request that comes back next: those in mid-generation first, then the longest retracted. */
+  readmission(): Request | undefined {
+    let best: Request | undefined;
+    for (let request = this.#book.recoverable.first; request !== undefined; request = request.next) {
+      if (best === undefined || comesBackBefore(request, best)) best = request;
+    }
+    return best;
+  }
+
+  /** One decode step for every request that can take one. */
+  decodeBatch(round: Round, keptBack: number): void {
+    const width = this.#settings.decodeInputTokens;
+    const isFree = this.#settings.role === "decode";
+    let request = this.#book.decodable.first;
+    while (request !== undefined) {
+      const next = request.next;
+      if (round.isFull || (!isFree && round.budget < keptBack + width)) return;
+      if (this.#admissions.decode(request, round.plan) === "scheduled") {
+        if (!isFree) round.budget -= width;
+      } else round.blockedBy(request);
+      request = next;
+    }
+  }
+
+  /** A chunk of any request that needs one, in whatever state it is. */
+  chunk(request: Request, round: Round, ignoreHit = false): ScheduleOutcome {
+    const isResident = request.state === requestState.prefilling;
+    const outcome = isResident
+      ? this.#admissions.nextChunk(request, round.budget, round.plan)
+      : this.#admissions.firstChunk(request, round.budget, round.plan, ignoreHit);
+    if (outcome !== "scheduled") return outcome;
+    const replay = isResident ? 0 : replayTokens(request.windowBegin, this.#settings.replayWindowTokens);
+    round.chargePrefill(request, replay);
+    return outcome;
+  }
+
+  #runFused(round: Round): void {
+    const readmission = this.readmission();
+    if (this.#settings.mixesPrefillAndDecode) {
+      const expectsPrefill =
+        readmission !== undefined || this.#book.prefilling.size > 0 || this.#book.newPrompts.size > 0;
+      this.decodeBatch(round, expectsPrefill ? this.#minPrefillChunkTokens : 0);
+      this.#localPrefillWork(round, readmission);
+    } else {
+      this.#localPrefillWork(round, readmission);
+      if (round.plan.forward.numPrefillRows === 0) this.decodeBatch(round, 0);
+    }
+  }
+
+  /** Hands finished prompts over, then computes more of them. */
+  #runPrefillRole(round: Round): void {
+    let request = this.#book.decodable.first;
+    while (request !== undefined) {
+      const next = request.next;
+      if (request.state === requestState.prefillDone) {
+        if (this.#admissions.decode(request, round.plan) !== "scheduled") round.blockedBy(request);
+      }
+      request = next;
+    }
+    this.#localPrefillWork(round, undefined);
+  }
+
+  /** A local recovery goes alone; else decodes and at most one prompt for a peer. */
+  #runDecodeRole(round: Round): void {
+    const resident = this.#book.prefilling.first;
+    if (resident !== undefined) {
+      const outcome = this.chunk(resident, round);
+      if (outcome === "scheduled") return;
+      if (outcome === "short") round.blockedBy(resident);
+    } else {
+      const readmission = this.readmission();
+      if (readmission !== undefined && this.#readmit(readmission, round) === "scheduled") return;
+    }
+    this.decodeBatch(round, 0);
+    let request = this.#book.newPrompts.first;
+    while (request !== undefined && this.#admissions.hasFreeSlot) {
+      const next = request.next;
+      const outcome = this.#admissions.remotePrompt(request, round.plan);
+      if (outcome === "scheduled") return;
+      if (outcome === "short") round.blockedBy(request);
+      request = next;
+    }
+  }
+
+  /** Readmission, residents, new prompts; ends at the first prompt that is still incomplete after its chunk. */
+  #localPrefillWork(round: Round, readmission: Request | undefined): void {
+    let isSealed = false;
+    if (readmission !== undefined && !round.isFull) {
+      const outcome = this.#readmit(readmission, round);
+      if (outcome === "scheduled" && readmission.state === requestState.prefilling) return;
+      isSealed = outcome === "short";
+    }
+    let resident = this.#book.prefilling.first;
+    while (resident !== undefined) {
+      const next: Request | undefined = resident.next;
+      if (round.isFull) return;
+      const outcome = this.chunk(resident, round);
+      if (outcome === "short") {
+        round.blockedBy(resident);
+        return;
+      }
+      if (outcome === "scheduled" && resident.state === requestState.prefilling) return;
+      resident = next;
+    }
+    if (!isSealed) this.#newPrompts(round);
+  }
+
+  #newPrompts(round: Round): void {
+    let request = this.#book.newPrompts.first;
+    while (request !== undefined) {
+      const next: Request | undefined = request.next;
+      if (round.isFull || !this.#admissions.hasFreeSlot) return;
+      if (!canEveryGroupGetABlock(this.#coordinator)) {
+        round.blockedBy(request);
+        return;
+      }
+      if (this.#newPrompt(request, round)) return;
+      request = next;
+    }
+  }
+
+  /** Tries one new prompt, unless nothing that matters has changed since it failed. True when it ends the phase. */
+  #newPrompt(request: Request, round: Round): boolean {
+    const version = this.#coordinator.changeVersion;
+    if (request.failedAtVersion === version && request.failedAtBudget === round.budget) {
+      round.blockedBy(request);
+      return false;
+    }
+    const { budget } = round;
+    const outcome = this.chunk(request, round);
+    if (outcome === "short") {
+      request.failedAtVersion = this.#coordinator.changeVersion;
+      request.failedAtBudget = budget;
+      round.blockedBy(request);
+    }
+    return outcome === "scheduled" && request.state === requestState.prefilling;
+  }
+
+  /**
+   * Brings a retracted request back. When nobody else holds a block and it still does not fit, what it would reuse is in
+   * its own way: it is tried without its hit.
+   */
+  #readmit(request: Request, round: Round): ScheduleOutcome {
+    const outcome = this.chunk(request, round);
+    if (outcome !== "short" || this.#book.numHoldingBlocks > 0) return outcome;
+    return this.chunk(request, round, true);
+  }
+}
+
+function comesBackBefore(a: Request, b: Request): boolean {
+  if (a.resumesGeneration !== b.resumesGeneration) return a.resumesGeneration;
+  return a.retractionEpoch < b.retractionEpoch;
+}
