@@ -100,3 +100,10 @@ export const integrityCheckBlocks = 4096;
 
 /** Milliseconds between two signs of life while weights are loaded. */
 export const progressIntervalMs = 1000;
+
+/** Responses of one WebSocket connection that later requests can go on from, and the length of their text. */
+export const maxChainedResponses = 1_024;
+export const maxChainTextLength = 16 * 1024 * 1024;
+
+/** Requests that may wait on one WebSocket connection behind the running one. */
+export const maxQueuedSocketRequests = 32;

@@ -19,6 +19,9 @@ export function listen(app: GranaryServer, { host, port }: ListenOptions): Liste
   app.listen({
     hostname: host,
     port,
+    // A port that another server has is an error, not a share of its clients.
+    reusePort: false,
+    development: false,
     idleTimeout: idleTimeoutSeconds,
     // The app refuses large bodies itself, with an answer that clients can read.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,

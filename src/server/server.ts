@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import type { ServerContext, ServerDependencies } from "./dependencies";
 import { ApiKeyGuard, pathOf } from "./http/api-key";
 import { toApiError } from "./http/error-handler";
-import { checkContentLength, readJsonBody } from "./http/json-body";
+import { checkContentLength } from "./http/json-body";
 import { requestIdOf } from "./http/request-id";
 import { RouteTable } from "./http/route-table";
 import { ServerMetrics } from "./metrics/server-metrics";
@@ -13,6 +13,7 @@ import { completions } from "./routes/completions";
 import { health } from "./routes/health";
 import { models } from "./routes/models";
 import { operation } from "./routes/operation";
+import { responses, responsesSocket, socketLimits } from "./routes/responses";
 import { tokenize } from "./routes/tokenize";
 import { Heartbeat } from "./stream/heartbeat";
 
@@ -26,13 +27,12 @@ export function createServer(dependencies: ServerDependencies) {
     heartbeat: new Heartbeat(dependencies.clock),
   };
   const guard = new ApiKeyGuard(dependencies.options.apiKeys);
-  const app = new Elysia({ name: "granary", normalize: false })
+  const app = new Elysia({ name: "granary", normalize: false, websocket: socketLimits })
     .onRequest(({ request, set }) => {
       set.headers["x-request-id"] = requestIdOf(request.headers);
       guard.check(request);
       checkContentLength(request.headers);
     })
-    .onParse(({ request }) => readJsonBody(request))
     .onError(({ code, error, request, set }) => {
       const failure =
         code === "NOT_FOUND"
@@ -55,6 +55,8 @@ export function createServer(dependencies: ServerDependencies) {
     .use(models(context))
     .use(chatCompletions(context))
     .use(completions(context))
+    .use(responses(context))
+    .ws("/v1/responses", responsesSocket(context))
     .use(tokenize(context))
     .use(health(context))
     .use(operation(context));

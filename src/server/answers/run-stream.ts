@@ -3,6 +3,7 @@ import type { ServerContext } from "../dependencies";
 import type { ChoiceUpdate } from "../generation/choice-assembler";
 import type { GenerationRequest } from "../generation/generation";
 import { Generation } from "../generation/generation";
+import type { ApiError } from "../http/api-error";
 import { RequestTimer } from "../metrics/request-timer";
 import { SseStream } from "../stream/sse-stream";
 
@@ -12,6 +13,8 @@ export interface StreamFormat {
   update(index: number, update: ChoiceUpdate, generation: Generation): string;
   /** Events behind the last choice's end, the closing one included. */
   end(generation: Generation): string;
+  /** The last event of a stream that fails on its way, where the kind of answer has one of its own. */
+  failure?(error: ApiError): string;
 }
 
 /** The streamed answer. `onClose` is called when it is over, however it ended. */
@@ -32,7 +35,7 @@ export function runStream(
         if (events !== "") stream.write(events);
       },
       onEnd: () => stream.end(format.end(generation)),
-      onError: (error) => stream.fail(error),
+      onError: (error) => stream.fail(error, format.failure?.(error)),
     },
   );
   const onAbort = () => stream.cancel();

@@ -28,24 +28,19 @@ export interface WholeAnswer {
   readonly promptLogprobs: readonly PromptLogprobs[];
 }
 
-/** The finished choices; rejects with an ApiError. Aborted when `signal` says that the client is gone. */
-export function runWhole(
+/** Resolves when every choice has ended; rejects with an ApiError. Aborted when `signal` says that the client is gone. */
+export function runToEnd(
   context: ServerContext,
   request: GenerationRequest,
   signal: AbortSignal,
-): Promise<WholeAnswer> {
-  const { promise, resolve, reject } = Promise.withResolvers<WholeAnswer>();
-  const choices: WholeChoice[] = Array.from({ length: request.prompts.length * request.numChoices }, () => ({
-    text: "",
-    tokens: [],
-    logprobs: [],
-    finish: undefined,
-  }));
+  onUpdate: (index: number, update: ChoiceUpdate) => void,
+): Promise<Generation> {
+  const { promise, resolve, reject } = Promise.withResolvers<Generation>();
   const generation = new Generation(context, request, new RequestTimer(context.metrics, context.clock), {
-    onUpdate: (index, update) => appendUpdate(choices[index], update),
+    onUpdate,
     onEnd: () => {
       signal.removeEventListener("abort", onAbort);
-      resolve({ choices, usage: generation.usage, promptLogprobs: generation.promptLogprobs });
+      resolve(generation);
     },
     onError: (error) => {
       signal.removeEventListener("abort", onAbort);
@@ -65,7 +60,25 @@ export function runWhole(
   return promise;
 }
 
-export function appendUpdate(choice: WholeChoice, update: ChoiceUpdate): void {
+/** The finished choices, gathered. */
+export async function runWhole(
+  context: ServerContext,
+  request: GenerationRequest,
+  signal: AbortSignal,
+): Promise<WholeAnswer> {
+  const choices: WholeChoice[] = Array.from({ length: request.prompts.length * request.numChoices }, () => ({
+    text: "",
+    tokens: [],
+    logprobs: [],
+    finish: undefined,
+  }));
+  const { usage, promptLogprobs } = await runToEnd(context, request, signal, (index, update) =>
+    appendUpdate(choices[index], update),
+  );
+  return { choices, usage, promptLogprobs };
+}
+
+function appendUpdate(choice: WholeChoice, update: ChoiceUpdate): void {
   choice.text += update.text;
   for (const token of update.tokens) choice.tokens.push(token);
   if (update.logprobs !== undefined && update.tokens.length > 0) {
@@ -75,6 +88,6 @@ export function appendUpdate(choice: WholeChoice, update: ChoiceUpdate): void {
 }
 
 /** Nobody reads it; it is for the log. */
-export function clientGone(): ApiError {
+function clientGone(): ApiError {
   return new ApiError(499, "The client closed the connection.", { code: "client_closed_request" });
 }

@@ -2,6 +2,15 @@
 import { bodyDeadlineMs, maxRequestBodyBytes } from "../../limits";
 import { ApiError } from "./api-error";
 
+/**
+ * The `parse` of every route with a body; the name behind the function tells the API's description what is read. It stands at
+ * the routes because a parser of the whole app would also run for a WebSocket's upgrade and spoil it.
+ */
+export const jsonBody: [(context: { request: Request }) => Promise<unknown>, "json"] = [
+  ({ request }) => readJsonBody(request),
+  "json",
+];
+
 /** The parsed body, or an ApiError of status 400, 408, 413 or 415. */
 export async function readJsonBody(request: Request): Promise<unknown> {
   checkMediaType(request.headers);

@@ -12,6 +12,7 @@ import type { GenerationRequest } from "../generation/generation";
 import { checkAdmission } from "../http/admission";
 import { invalidParam } from "../http/api-error";
 import { holdOpen, type TimeoutSetter } from "../http/hold-open";
+import { jsonBody } from "../http/json-body";
 import { checkLogprobCount } from "../parameters/logprob-parameters";
 import { checkModelName } from "../parameters/model-name";
 import { fitMaxTokens } from "../parameters/prompt-length";
@@ -27,7 +28,7 @@ export function chatCompletions(context: ServerContext) {
     ({ body, request, server }) => answer(context, body, request, server),
     {
       body: chatCompletionBody,
-      parse: "json",
+      parse: jsonBody,
       detail: { summary: "Continue a conversation", tags: ["Generation"] },
     },
   );

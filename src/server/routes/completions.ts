@@ -13,6 +13,7 @@ import type { GenerationRequest } from "../generation/generation";
 import { checkAdmission } from "../http/admission";
 import { invalidParam, unsupportedParam } from "../http/api-error";
 import { holdOpen, type TimeoutSetter } from "../http/hold-open";
+import { jsonBody } from "../http/json-body";
 import { checkLogprobCount } from "../parameters/logprob-parameters";
 import { checkModelName } from "../parameters/model-name";
 import { fitMaxTokens } from "../parameters/prompt-length";
@@ -29,7 +30,7 @@ export function completions(context: ServerContext) {
   return new Elysia({ name: "granary/completions" }).post(
     "/v1/completions",
     ({ body, request, server }) => answer(context, body, request, server),
-    { body: completionBody, parse: "json", detail: { summary: "Continue a text", tags: ["Generation"] } },
+    { body: completionBody, parse: jsonBody, detail: { summary: "Continue a text", tags: ["Generation"] } },
   );
 }
 

@@ -4,6 +4,7 @@ import { decodeTokens } from "../../tokenizer/detokenizer";
 import type { ServerContext } from "../dependencies";
 import { checkAdmission } from "../http/admission";
 import { invalidParam } from "../http/api-error";
+import { jsonBody } from "../http/json-body";
 import { checkModelName } from "../parameters/model-name";
 import { refuseUnsupported } from "../parameters/unsupported";
 import { detokenizeBody, type TokenizeBody, tokenizeBody } from "../schema/tokenize";
@@ -30,7 +31,7 @@ export function tokenize(context: ServerContext) {
       },
       {
         body: tokenizeBody,
-        parse: "json",
+        parse: jsonBody,
         detail: { summary: "The tokens of a text or a conversation", tags: ["Tokens"] },
       },
     )
@@ -43,7 +44,7 @@ export function tokenize(context: ServerContext) {
         const options = { skipSpecialTokens: false, atTextStart: true };
         return { prompt: decodeTokens(tokenizer.vocabulary, ids, options) };
       },
-      { body: detokenizeBody, parse: "json", detail: { summary: "The text of tokens", tags: ["Tokens"] } },
+      { body: detokenizeBody, parse: jsonBody, detail: { summary: "The text of tokens", tags: ["Tokens"] } },
     );
 }
 

@@ -61,10 +61,10 @@ export class SseStream {
   }
 
   /** An error as status if nothing was sent yet, else as the stream's last event. */
-  fail(error: ApiError): void {
+  fail(error: ApiError, lastEvent = `data: ${JSON.stringify(error.body)}\n\n`): void {
     if (this.#isClosed) return;
     if (this.#controller !== undefined) {
-      this.end(`data: ${JSON.stringify(error.body)}\n\n`);
+      this.end(lastEvent);
       return;
     }
     this.#close();
