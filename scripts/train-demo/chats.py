@@ -1,0 +1,213 @@
+"""Makes conversations in ChatML from tales, small talk, the dictionary, arithmetic and passages of books."""
+
+import re
+from random import Random
+
+from debian_texts import Document
+from own_text import TaleMaker, read_topics, with_article
+from wordnet import Entry
+
+Turn = tuple[str, str]
+
+SYSTEM_PROMPTS = [
+    "You are a helpful assistant.", "You are granary's demo model.", "You are a friendly assistant.",
+    "Answer in one or two sentences.", "You are a helpful and honest assistant.", "You are a storyteller.",
+    "Be brief.", "You are a careful assistant who answers in plain English.",
+]
+NUMBERS = "zero one two three four five six seven eight nine ten".split()
+AUTHORS = {"austen": "Jane Austen", "melville": "Herman Melville", "doyle": "Conan Doyle",
+           "twain": "Mark Twain", "bible": "the Bible"}
+DEFINE = ["What does {w} mean?", "What does the word {w} mean?", "What is the meaning of {w}?", "Define {w}.",
+          "Explain the word {w}.", "What does \"{w}\" mean?", "What is meant by {w}?"]
+WHAT_IS = ["What is {a}?", "What is {a}?", "What's {a}?", "Tell me what {a} is.", "Can you explain what {a} is?"]
+ABOUT = ["Tell me about {w}.", "What do you know about {w}?", "Tell me something about {w}."]
+STORY = ["Tell me a story.", "Tell me a tale.", "Tell me a short story.", "Write a short story.", "Write a story.",
+         "Can you tell me a story?", "I would like to hear a story.", "Please tell me a fairy tale.",
+         "Once upon a time", "Tell me another story.", "Tell me a bedtime story."]
+STORY_ABOUT = ["Tell me a story about {h}.", "Write a short story about {h}.", "Tell me a tale of {h}.",
+               "Can you tell me a story about {h}?", "Write a fable about {h}.", "Do you know a story about {h}?"]
+CONTINUE = ["Continue: {p}", "Continue this text: {p}", "Go on with this: {p}", "How does this go on? {p}",
+            "Please continue the following text.\n\n{p}", "Continue the story: {p}"]
+IN_THE_STYLE = ["Write a paragraph like {author}.", "Write something in the style of {author}.",
+                "Give me a passage from {author}.", "Quote {author}."]
+
+
+# A noun whose definition opens like this takes no article: happiness, milk, chemistry.
+UNCOUNTED = re.compile(
+    r"^an? ([\w-]+ ){0,3}?(state|quality|feeling|property|condition|trait|science|study|branch|art|liquid|metal|element"
+    r"|substance|compound|powder|gas|food|drink|beverage|mixture|fabric|game|sport|doctrine|theory|emotion|ability)\b")
+
+
+def sentence(text: str) -> str:
+    text = text[0].upper() + text[1:]
+    return text if text.endswith((".", "!", "?", '."', '!"', '?"')) else text + "."
+
+
+def definition(entry: Entry) -> str:
+    """One sentence that says what the word means, by its part of speech."""
+    gloss, word = entry.gloss, entry.word
+    if entry.part == "verb":
+        return sentence(f"to {word} means to {gloss}" if not gloss.startswith("be ") else f"to {word} is to {gloss}")
+    if entry.part != "noun":
+        return sentence(f'"{word}" means {gloss}')
+    if word[0].isupper():
+        return sentence(f"{word} is {gloss}")
+    if not re.match(r"(an?|any|one|someone) ", gloss) or word.endswith("s"):
+        return f'"{word}" means {gloss}.'
+    return sentence(f"{word} is {gloss}" if UNCOUNTED.search(gloss) else f"{with_article(word)} is {gloss}")
+
+
+def explain(random: Random, entry: Entry) -> str:
+    answer = definition(entry)
+    if entry.examples and random.random() < 0.8:
+        example = sentence(random.choice(entry.examples[:3]))
+        answer += random.choice([f" For example: {example}", f' For example: "{example}"', f"\n\nExample: {example}"])
+    if entry.synonyms and random.random() < 0.25:
+        answer += f" Another word for it is {entry.synonyms[0]}."
+    elif entry.kind and entry.part == "noun" and random.random() < 0.15 and entry.word[0].islower():
+        answer += f" It is a kind of {entry.kind}."
+    return answer
+
+
+class TurnMaker:
+    """Each method answers one exchange; a conversation strings several together."""
+
+    def __init__(self, entries: list[Entry], documents: list[Document]) -> None:
+        by_word: dict[str, Entry] = {}
+        for entry in entries:
+            if entry.word not in by_word or entry.uses > by_word[entry.word].uses:
+                by_word[entry.word] = entry
+        self.common = [entry for entry in by_word.values() if entry.uses > 0]
+        self.frequent = [entry for entry in self.common if entry.uses > 4]
+        self.rare = [entry for entry in by_word.values() if entry.uses == 0 and " of " not in entry.word]
+        self.opposites = [entry for entry in entries if entry.opposite and entry.uses > 0]
+        self.synonyms = [entry for entry in self.common if entry.synonyms]
+        self.kinds = [entry for entry in self.common if entry.part == "noun" and entry.kind]
+        self.capitals = []
+        for entry in entries:
+            match = re.match(r"(?:the )?(?:national )?capital (?:and largest city )?of ([A-Z][A-Za-z ]+)", entry.gloss)
+            named = [s[11:] for s in entry.synonyms if re.match(r"capital of [A-Z]", s)]
+            if match and entry.leads and entry.word[0].isupper() and "apital" not in entry.word:
+                self.capitals.append((match.group(1).strip(), entry))
+            elif named and entry.leads and "apital" not in entry.word:
+                self.capitals.append((named[0], entry))
+        self.books = [document for document in documents if document.source in AUTHORS]
+        self.headwords = [d for d in documents if d.source in ("jargon", "bierce") and len(d.paragraphs[0]) < 900]
+        self.topics = read_topics()
+        self.tales = TaleMaker()
+
+    def small_talk(self, random: Random) -> list[Turn]:
+        topic = random.choice(self.topics)
+        return [(random.choice(topic.questions), random.choice(topic.answers))]
+
+    def dictionary(self, random: Random) -> list[Turn]:
+        entry = random.choice(random.choice([self.frequent, self.common, self.common, self.rare]))
+        word, shape = entry.word, random.random()
+        if entry.part == "noun" and shape < 0.6:
+            bare = word[0].isupper() or not definition(entry).lower().startswith(("a ", "an "))
+            question = random.choice(WHAT_IS).format(a=word if bare else with_article(word))
+        elif entry.part == "noun" and shape < 0.75:
+            question = random.choice(ABOUT).format(w=word)
+        else:
+            asked = f"to {word}" if entry.part == "verb" and random.random() < 0.3 else word
+            question = random.choice(DEFINE).format(w=asked)
+        turns = [(question, explain(random, entry))]
+        if entry.examples and random.random() < 0.12:
+            example = sentence(random.choice(entry.examples))
+            turns.append((random.choice(["Can you use it in a sentence?", "Give me an example.", "For example?"]), example))
+        return turns
+
+    def relation(self, random: Random) -> list[Turn]:
+        which = random.random()
+        if which < 0.3:
+            entry = random.choice(self.opposites)
+            question = random.choice(["What is the opposite of {}?", "Name the opposite of {}."])
+            return [(question.format(entry.word), f"The opposite of {entry.word} is {entry.opposite}.")]
+        if which < 0.55:
+            entry = random.choice(self.synonyms)
+            question = random.choice(["What is another word for {}?", "Give me a synonym of {}."])
+            return [(question.format(entry.word), f"Another word for {entry.word} is {entry.synonyms[0]}.")]
+        if which < 0.75:
+            entry = random.choice(self.kinds)
+            return [(f"What kind of thing is {with_article(entry.word)}?",
+                     sentence(f"{with_article(entry.word)} is a kind of {entry.kind}"))]
+        country, city = random.choice(self.capitals)
+        question = random.choice(["What is the capital of {}?", "Name the capital of {}.", "Which city is the capital of {}?"])
+        return [(question.format(country), f"The capital of {country} is {city.word}.")]
+
+    def arithmetic(self, random: Random) -> list[Turn]:
+        a, b = random.randint(0, 10), random.randint(0, 10)
+        if random.random() < 0.5:
+            question = random.choice(["What is {} plus {}?", "What is {} + {}?", "{} + {}", "How much is {} plus {}?"])
+            return [(question.format(a, b), f"{a} plus {b} is {a + b}.")]
+        if random.random() < 0.5:
+            a = max(a, b)
+            question = random.choice(["What is {} minus {}?", "What is {} - {}?"])
+            return [(question.format(a, b), f"{a} minus {b} is {a - b}.")]
+        question = random.choice(["What is {} times {}?", "What is {} * {}?", "What is {} x {}?"])
+        return [(question.format(a, b), f"{a} times {b} is {a * b}.")]
+
+    def story(self, random: Random) -> list[Turn]:
+        """A tale, and now and then a question about it: the model shall look back into the conversation."""
+        if random.random() < 0.35:
+            tale = self.tales.tale(random)
+            question, answer = random.choice(STORY), tale.text
+        else:
+            tale = self.tales.tale(random, random.choice(self.tales.heroes))
+            about = with_article(tale.hero)
+            if random.random() < 0.25:
+                about += f" and {tale.thing}"
+            question = random.choice(STORY_ABOUT).format(h=about)
+            answer = tale.text if random.random() < 0.7 else f"{tale.title}\n\n{tale.text}"
+        turns = [(question, answer)]
+        if random.random() < 0.3:
+            turns.append(random.choice([
+                (f"What was the name of the {tale.hero}?", f"The {tale.hero} was called {tale.name}."),
+                ("Who was the story about?", f"It was about {tale.name} the {tale.hero} and {tale.friend} "
+                                             f"the {tale.friend_kind}."),
+                (f"Who was {tale.friend}?", f"{tale.friend} was a {tale.friend_kind}."),
+                ("What was the title of the story?", f'It is called "{tale.title}".'),
+            ]))
+        return turns
+
+    def passage(self, random: Random) -> list[Turn]:
+        book = random.choice(self.books)
+        at = random.randrange(len(book.paragraphs))
+        taken = book.paragraphs[at:at + random.randint(1, 3)]
+        text = "\n\n".join(taken)[:1600]
+        text = text[:max(text.rfind(mark) + len(mark) for mark in (".", "!", "?", '."', '!"', '?"'))]
+        if random.random() < 0.25 or " " not in text:
+            return [(random.choice(IN_THE_STYLE).format(author=AUTHORS[book.source]), text)]
+        words = text.split(" ")
+        cut = random.randint(min(4, len(words) - 1), max(min(40, len(words) // 2), min(4, len(words) - 1)))
+        given, rest = " ".join(words[:cut]), " ".join(words[cut:])
+        return [(random.choice(CONTINUE).format(p=given), rest)]
+
+    def headword(self, random: Random) -> list[Turn]:
+        document = random.choice(self.headwords)
+        answer = document.paragraphs[0]
+        if document.source == "bierce":
+            ways = ["How does the Devil's Dictionary define {}?", "What does Ambrose Bierce say about {}?"]
+        else:
+            ways = ["What do hackers mean by {}?", "What is {} in the Jargon File?", "What does {} mean to a programmer?"]
+        return [(random.choice(ways).format(document.title), sentence(answer))]
+
+    def turns(self, random: Random) -> list[Turn]:
+        makers = [self.small_talk, self.dictionary, self.story, self.relation, self.arithmetic, self.passage, self.headword]
+        (maker,) = random.choices(makers, weights=[26, 34, 16, 9, 3, 9, 3])
+        (question, answer), *more = maker(random)
+        if random.random() < 0.12:
+            question = question[0].lower() + question[1:]
+        if random.random() < 0.08:
+            question = question.rstrip("?.!")
+        return [(question, answer.strip()), *more]
+
+    def conversation(self, random: Random) -> str:
+        parts = []
+        if random.random() < 0.3:
+            parts.append(("system", random.choice(SYSTEM_PROMPTS)))
+        (count,) = random.choices([1, 2, 3, 4, 6, 9], weights=[46, 20, 14, 10, 6, 4])
+        for _ in range(count):
+            for question, answer in self.turns(random):
+                parts += [("user", question), ("assistant", answer)]
+        return "".join(f"<|im_start|>{role}\n{content}<|im_end|>\n" for role, content in parts)
