@@ -7,7 +7,8 @@
 
 namespace granary {
 
-static_assert(kDecodeRows == kDecodeTileRows && kPrefillRows == kPrefillTileRows, "tile rows of kernels and launchers");
+static_assert(kDecodeRows == kDecodeTileRows && kPrefillRows == kPrefillTileRows,
+              "tile rows of kernels and launchers");
 
 template <int kDim>
 int32_t AttentionInstances<kDim>::decode(dim3 grid, int32_t sharedLimit, const AttentionParams& p) {
@@ -19,7 +20,8 @@ int32_t AttentionInstances<kDim>::decode(dim3 grid, int32_t sharedLimit, const A
 
 template <int kDim>
 int32_t AttentionInstances<kDim>::prefill(dim3 grid, const AttentionParams& p) {
-  return launch<pagedPrefillKernel<kDim>>("attention", grid, kPrefillThreads, PrefillShape<kDim>::kSharedBytes, p);
+  return launch<pagedPrefillKernel<kDim>>("attention", grid, kPrefillThreads,
+                                          PrefillShape<kDim>::kSharedBytes, p);
 }
 
 template <int kDim>

@@ -1,4 +1,5 @@
-// Launchers of the bf16 attention kernels. Their instances live in attention-<dim>.cu, one file a padded head dimension.
+// Launchers of the bf16 attention kernels. Their instances live in attention-<dim>.cu, one file a padded head
+// dimension.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -1,7 +1,9 @@
-// Joins the splits of paged attention: the softmax-weighted mean of their outputs, with the sink if there is one.
+// Joins the splits of paged attention: the softmax-weighted mean of their outputs, with the sink if there is
+// one.
 //   partialOutputs, partialStats  as in attention-params.cuh  f32
 //   out                           [rows, numQHeads * vHeadDim]  T, with a stride
-// One warp a (token, query head); grid (heads / 4, tokens, sequences). Bound: latency; it reads what the L2 still holds.
+// One warp a (token, query head); grid (heads / 4, tokens, sequences). Bound: latency; it reads what the L2
+// still holds.
 #pragma once
 #include "attention-params.cuh"
 

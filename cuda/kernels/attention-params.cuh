@@ -1,8 +1,10 @@
-// What the paged attention kernels and their merge share: parameters, which keys a tile sees, where a split begins.
+// What the paged attention kernels and their merge share: parameters, which keys a tile sees, where a split
+// begins.
 //
-// The query heads of one KV head (the group) are packed into the rows of a tile, token-major: packed row r of a sequence is token
-// r / group, head r % group of the group. A tile is tileRows packed rows of one (sequence, KV head). Its visible keys may be
-// divided among splits; each split then leaves its unnormalised output, maximum and sum for the merge.
+// The query heads of one KV head (the group) are packed into the rows of a tile, token-major: packed row r of
+// a sequence is token r / group, head r % group of the group. A tile is tileRows packed rows of one
+// (sequence, KV head). Its visible keys may be divided among splits; each split then leaves its unnormalised
+// output, maximum and sum for the merge.
 #pragma once
 #include "numeric.cuh"
 
@@ -27,10 +29,11 @@ struct AttentionParams {
   float scale, softcap;
 };
 
-constexpr int kSplitAlignment = 64;  // splits begin at multiples of this many keys, counted from the tile's first block
+constexpr int kSplitAlignment =
+    64;  // splits begin at multiples of this many keys, counted from the tile's first block
 
 struct SequenceQueries {
-  int firstRow;     // of q and out
+  int firstRow;  // of q and out
   int numTokens;
   int firstPosition;  // position of the first query
 };
@@ -60,7 +63,8 @@ struct KeyRange {
 };
 
 // Keys that any row of the tile sees; begin is rounded down so that key blocks are aligned.
-__device__ __forceinline__ KeyRange visibleKeys(const AttentionParams& p, const SequenceQueries& queries, int tile) {
+__device__ __forceinline__ KeyRange visibleKeys(const AttentionParams& p, const SequenceQueries& queries,
+                                                int tile) {
   const int firstToken = tile * p.tileRows / p.group;
   const int lastToken = min((tile * p.tileRows + p.tileRows - 1) / p.group, queries.numTokens - 1);
   KeyRange range;
@@ -81,7 +85,8 @@ __device__ __forceinline__ int numActiveSplits(const AttentionParams& p, const K
 }
 
 // Empty where the sequence is too short for this split.
-__device__ __forceinline__ KeyRange rangeOfSplit(const AttentionParams& p, const KeyRange& visible, int split) {
+__device__ __forceinline__ KeyRange rangeOfSplit(const AttentionParams& p, const KeyRange& visible,
+                                                 int split) {
   const int keys = splitKeys(p, visible);
   KeyRange range;
   range.begin = min(visible.begin + split * keys, visible.end);
@@ -90,7 +95,8 @@ __device__ __forceinline__ KeyRange rangeOfSplit(const AttentionParams& p, const
 }
 
 // Page of a key, or 0 (a hole) where nothing may be read; the row in the page goes to `rowInPage`.
-__device__ __forceinline__ int pageOf(const AttentionParams& p, const int* table, int key, int end, int& rowInPage) {
+__device__ __forceinline__ int pageOf(const AttentionParams& p, const int* table, int key, int end,
+                                      int& rowInPage) {
   const int column = p.pageShift >= 0 ? key >> p.pageShift : key / p.pageSize;
   rowInPage = key - column * p.pageSize;
   return key < end ? max(table[column], 0) : 0;
@@ -102,13 +108,14 @@ __device__ __forceinline__ float scoreInBase2(float product, float scale, float 
   return (softcap > 0.0f ? softcap * tanhf(score / softcap) : score) * kLog2E;
 }
 
-__device__ __forceinline__ long long partialIndex(const AttentionParams& p, int split, int seq, int token, int head) {
+__device__ __forceinline__ long long partialIndex(const AttentionParams& p, int split, int seq, int token,
+                                                  int head) {
   const long long query = (static_cast<long long>(split) * p.numSeqs + seq) * p.maxQueryTokens + token;
   return query * p.numQHeads + head;
 }
 
-// Running softmax state of a row with its sink: the factor that turns the unnormalised output into the final one. A row that
-// saw nothing gets 0.
+// Running softmax state of a row with its sink: the factor that turns the unnormalised output into the final
+// one. A row that saw nothing gets 0.
 __device__ __forceinline__ float outputScale(const AttentionParams& p, int head, float maximum, float sum) {
   if (p.sinks != nullptr) {
     const float sink = p.sinks[head] * kLog2E;

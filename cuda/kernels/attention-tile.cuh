@@ -1,7 +1,9 @@
-// What a warp of the bf16 attention kernels does with 16 packed query rows: load queries, score keys, keep a running softmax, add
-// up values. Fragments follow matrix.cuh: lane l owns rows l / 4 and l / 4 + 8 (index 0 and 1 below).
+// What a warp of the bf16 attention kernels does with 16 packed query rows: load queries, score keys, keep a
+// running softmax, add up values. Fragments follow matrix.cuh: lane l owns rows l / 4 and l / 4 + 8 (index 0
+// and 1 below).
 //
-// kDim is the padded head dimension, 64, 128, 192 or 256: a head dimension in between has its last chunks filled with zeros.
+// kDim is the padded head dimension, 64, 128, 192 or 256: a head dimension in between has its last chunks
+// filled with zeros.
 #pragma once
 #include "attention-params.cuh"
 #include "matrix.cuh"
@@ -9,22 +11,25 @@
 template <int kDim>
 struct TileShape {
   static constexpr int kChunks = kDim / kChunkElements;
-  static constexpr int kSteps = kDim / 16;       // of 16 dimensions, one matrix instruction deep
-  static constexpr int kColumns = kDim / 8;      // of 8 output dimensions, one matrix instruction wide
+  static constexpr int kSteps = kDim / 16;   // of 16 dimensions, one matrix instruction deep
+  static constexpr int kColumns = kDim / 8;  // of 8 output dimensions, one matrix instruction wide
   static constexpr int kRowBytes = kDim * 2;
 };
 
-// Copies packed query rows [first, first + numRows) of a KV head into a tile, zeros where there is no row or dimension.
+// Copies packed query rows [first, first + numRows) of a KV head into a tile, zeros where there is no row or
+// dimension.
 template <int kDim>
-__device__ __forceinline__ void copyQueries(const AttentionParams& p, unsigned tile, const SequenceQueries& queries,
-                                            int kvHead, int first, int numRows, int thread, int numThreads) {
+__device__ __forceinline__ void copyQueries(const AttentionParams& p, unsigned tile,
+                                            const SequenceQueries& queries, int kvHead, int first,
+                                            int numRows, int thread, int numThreads) {
   constexpr int kChunks = TileShape<kDim>::kChunks;
   const auto* q = static_cast<const Bf16*>(p.q);
   for (int i = thread; i < numRows * kChunks; i += numThreads) {
     const int row = i / kChunks, chunk = i % kChunks;
     const int token = (first + row) / p.group, head = kvHead * p.group + (first + row) % p.group;
     const bool isThere = token < queries.numTokens && chunk * kChunkElements < p.headDim;
-    const long long offset = (queries.firstRow + token) * p.qStride + head * p.headDim + chunk * kChunkElements;
+    const long long offset =
+        (queries.firstRow + token) * p.qStride + head * p.headDim + chunk * kChunkElements;
     copyChunkAsync(tile + tileOffset<kChunks>(row, chunk), q + (isThere ? offset : 0), isThere);
   }
 }
@@ -61,19 +66,21 @@ __device__ __forceinline__ void scoreKeys(float (&scores)[kKeys / 8][4], unsigne
   }
 }
 
-// Turns raw products into base-2 scores and hides what a row may not see. Row i of the lane sees keys [first[i], last[i]];
-// bit k of holes: key k of the tile lies in a hole. `isWhole` promises that every row sees every key.
+// Turns raw products into base-2 scores and hides what a row may not see. Row i of the lane sees keys
+// [first[i], last[i]]; bit k of holes: key k of the tile lies in a hole. `isWhole` promises that every row
+// sees every key.
 template <int kKeys>
-__device__ __forceinline__ void maskScores(const AttentionParams& p, float (&scores)[kKeys / 8][4], int firstKey,
-                                           const int (&first)[2], const int (&last)[2], unsigned long long holes,
-                                           bool isWhole) {
+__device__ __forceinline__ void maskScores(const AttentionParams& p, float (&scores)[kKeys / 8][4],
+                                           int firstKey, const int (&first)[2], const int (&last)[2],
+                                           unsigned long long holes, bool isWhole) {
   const int lane = threadIdx.x % kWarpSize;
 #pragma unroll
   for (int column = 0; column < kKeys / 8; ++column) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int offset = column * 8 + lane % 4 * 2 + i % 2, key = firstKey + offset;
-      const bool isVisible = isWhole || (key >= first[i / 2] && key <= last[i / 2] && (holes >> offset & 1) == 0);
+      const bool isVisible =
+          isWhole || (key >= first[i / 2] && key <= last[i / 2] && (holes >> offset & 1) == 0);
       scores[column][i] = isVisible ? scoreInBase2(scores[column][i], p.scale, p.softcap) : -kInfinity;
     }
   }
@@ -93,7 +100,8 @@ __device__ __forceinline__ void softmaxStep(RowState<kDim>& state, float (&score
     }
     largest = fmaxf(largest, __shfl_xor_sync(kFullWarp, largest, 1));
     largest = fmaxf(largest, __shfl_xor_sync(kFullWarp, largest, 2));
-    const float base = largest == -kInfinity ? 0.0f : largest;  // a row that sees nothing yet has weights 0, not NaN
+    const float base =
+        largest == -kInfinity ? 0.0f : largest;  // a row that sees nothing yet has weights 0, not NaN
     rescale[row] = exp2Fast(state.maximum[row] - base);
     isMoved |= largest != state.maximum[row];
     state.maximum[row] = largest;
@@ -124,10 +132,10 @@ __device__ __forceinline__ void addValues(RowState<kDim>& state, const float (&w
   const int lane = threadIdx.x % kWarpSize;
 #pragma unroll
   for (int pair = 0; pair < kKeys / 16; ++pair) {
-    const float(&low)[4] = weights[2 * pair];
-    const float(&high)[4] = weights[2 * pair + 1];
-    const unsigned fragment[4] = {packBf16(low[0], low[1]), packBf16(low[2], low[3]), packBf16(high[0], high[1]),
-                                  packBf16(high[2], high[3])};
+    const float (&low)[4] = weights[2 * pair];
+    const float (&high)[4] = weights[2 * pair + 1];
+    const unsigned fragment[4] = {packBf16(low[0], low[1]), packBf16(low[2], low[3]),
+                                  packBf16(high[0], high[1]), packBf16(high[2], high[3])};
 #pragma unroll
     for (int column = 0; column < TileShape<kDim>::kColumns; column += 2) {
       if (column * 8 >= vHeadDim) break;

@@ -1,6 +1,7 @@
 // Chooses the attention kernel and the number of splits for a shape, and launches it.
 //
-// The choice depends on the bounds in the argument block alone, never on lengths, so that a recorded graph stays valid.
+// The choice depends on the bounds in the argument block alone, never on lengths, so that a recorded graph
+// stays valid.
 #include "attention-launch.h"
 #include "attention-merge.cuh"
 #include "paged-attention-scalar.cuh"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int64_t kScratchAlignment = 256;
 constexpr int32_t kMaxSplits = 128;
-constexpr int32_t kMinSplitKeys = 256;  // below this the merge costs more than the split saves
+constexpr int32_t kMinSplitKeys = 256;           // below this the merge costs more than the split saves
 constexpr int32_t kBlocksPerMultiprocessor = 4;  // enough blocks in flight or waiting to even out the ends
 
 enum class Path { kScalar, kDecode, kPrefill };
@@ -32,7 +33,7 @@ struct Choice {
   Path path;
   int32_t paddedDim;  // 64, 128, 192 or 256
   int32_t tileRows;
-  int32_t numTiles;   // a sequence and KV head
+  int32_t numTiles;  // a sequence and KV head
   int32_t numSplits;
 };
 
@@ -46,18 +47,21 @@ Choice choose(const GranaryAttention& a) {
   const int32_t group = a.numQHeads / a.numKvHeads, rows = a.maxQueryTokens * group;
   const int32_t largestDim = a.headDim > a.vHeadDim ? a.headDim : a.vHeadDim;
   choice.paddedDim = static_cast<int32_t>(alignUp(largestDim, 64));
-  const bool isBf16 = a.dtype == GRANARY_BF16 && a.kvDtype == GRANARY_BF16 && a.qStride % 8 == 0 && a.q % 16 == 0 &&
-                      a.outStride % 2 == 0 && a.out % 4 == 0;
+  const bool isBf16 = a.dtype == GRANARY_BF16 && a.kvDtype == GRANARY_BF16 && a.qStride % 8 == 0 &&
+                      a.q % 16 == 0 && a.outStride % 2 == 0 && a.out % 4 == 0;
   choice.path = !isBf16 ? Path::kScalar : rows <= kDecodeTileRows ? Path::kDecode : Path::kPrefill;
-  if (choice.path == Path::kDecode &&
-      withInstances(choice.paddedDim, [](auto instances) { return instances.decodeSharedBytes(); }) > sharedLimit()) {
+  if (choice.path == Path::kDecode && withInstances(choice.paddedDim, [](auto instances) {
+                                        return instances.decodeSharedBytes();
+                                      }) > sharedLimit()) {
     choice.path = Path::kPrefill;  // it needs less shared memory
   }
-  choice.tileRows = choice.path == Path::kScalar ? 1
-                    : choice.path == Path::kDecode ? kDecodeTileRows : kPrefillTileRows;
+  choice.tileRows = choice.path == Path::kScalar   ? 1
+                    : choice.path == Path::kDecode ? kDecodeTileRows
+                                                   : kPrefillTileRows;
   choice.numTiles = static_cast<int32_t>(ceilDivide(rows, choice.tileRows));
   const int64_t blocks = static_cast<int64_t>(a.numSeqs) * a.numKvHeads * choice.numTiles;
-  const int64_t wanted = ceilDivide(static_cast<int64_t>(runtime.numMultiprocessors) * kBlocksPerMultiprocessor, blocks);
+  const int64_t wanted =
+      ceilDivide(static_cast<int64_t>(runtime.numMultiprocessors) * kBlocksPerMultiprocessor, blocks);
   int64_t keys = a.maxSeqLen;
   if (a.windowLeft >= 0) {
     const int64_t windowed = static_cast<int64_t>(a.windowLeft) + a.maxQueryTokens + kSplitAlignment;
@@ -74,25 +78,29 @@ int64_t partialRows(const GranaryAttention& a, const Choice& choice) {
 }
 
 int64_t statsOffset(const GranaryAttention& a, const Choice& choice) {
-  return alignUp(partialRows(a, choice) * a.vHeadDim * static_cast<int64_t>(sizeof(float)), kScratchAlignment);
+  return alignUp(partialRows(a, choice) * a.vHeadDim * static_cast<int64_t>(sizeof(float)),
+                 kScratchAlignment);
 }
 
 int32_t checkShape(const GranaryAttention& a) {
-  GRANARY_REQUIRE(a.numSeqs >= 0 && a.maxQueryTokens > 0 && a.maxSeqLen > 0, "attention: %d sequences of up to %d queries",
-                  a.numSeqs, a.maxQueryTokens);
-  GRANARY_REQUIRE(a.numKvHeads > 0 && a.numQHeads > 0 && a.numQHeads % a.numKvHeads == 0, "attention: %d and %d heads",
-                  a.numQHeads, a.numKvHeads);
-  GRANARY_REQUIRE(a.headDim > 0 && a.headDim <= 256 && a.headDim % 8 == 0 && a.vHeadDim > 0 && a.vHeadDim <= 256 &&
-                      a.vHeadDim % 8 == 0, "attention: head dimensions %d and %d", a.headDim, a.vHeadDim);
+  GRANARY_REQUIRE(a.numSeqs >= 0 && a.maxQueryTokens > 0 && a.maxSeqLen > 0,
+                  "attention: %d sequences of up to %d queries", a.numSeqs, a.maxQueryTokens);
+  GRANARY_REQUIRE(a.numKvHeads > 0 && a.numQHeads > 0 && a.numQHeads % a.numKvHeads == 0,
+                  "attention: %d and %d heads", a.numQHeads, a.numKvHeads);
+  GRANARY_REQUIRE(a.headDim > 0 && a.headDim <= 256 && a.headDim % 8 == 0 && a.vHeadDim > 0 &&
+                      a.vHeadDim <= 256 && a.vHeadDim % 8 == 0,
+                  "attention: head dimensions %d and %d", a.headDim, a.vHeadDim);
   GRANARY_REQUIRE(isFloat(a.dtype) && isFloat(a.kvDtype), "attention: dtypes %d, %d", a.dtype, a.kvDtype);
-  GRANARY_REQUIRE(a.pageSize > 0 && a.tableWidth > 0, "attention: pages of %d, %d a row", a.pageSize, a.tableWidth);
+  GRANARY_REQUIRE(a.pageSize > 0 && a.tableWidth > 0, "attention: pages of %d, %d a row", a.pageSize,
+                  a.tableWidth);
   GRANARY_REQUIRE(a.queryStarts != 0 || (a.tokensPerRow > 0 && a.tokensPerRow <= a.maxQueryTokens),
                   "attention: %d tokens a row, at most %d", a.tokensPerRow, a.maxQueryTokens);
   return GRANARY_OK;
 }
 
 int32_t checkCaches(const GranaryAttention& a) {
-  GRANARY_REQUIRE(a.kCache % 16 == 0 && a.vCache % 16 == 0 && a.kPageStrideBytes % 16 == 0 && a.vPageStrideBytes % 16 == 0,
+  GRANARY_REQUIRE(a.kCache % 16 == 0 && a.vCache % 16 == 0 && a.kPageStrideBytes % 16 == 0 &&
+                      a.vPageStrideBytes % 16 == 0,
                   "attention: caches and page strides must be multiples of 16 bytes");
   return GRANARY_OK;
 }
@@ -135,7 +143,8 @@ AttentionParams paramsOf(const GranaryAttention& a, const Choice& choice) {
 }
 
 int32_t launchScalar(const GranaryAttention& a, const AttentionParams& p) {
-  const dim3 grid(p.numSplits, ceilDivide(static_cast<int64_t>(a.maxQueryTokens) * a.numQHeads, kScalarWarps), a.numSeqs);
+  const dim3 grid(p.numSplits, ceilDivide(static_cast<int64_t>(a.maxQueryTokens) * a.numQHeads, kScalarWarps),
+                  a.numSeqs);
   return withFloat(a.dtype, [&](auto element) {
     return withFloat(a.kvDtype, [&](auto kvElement) {
       constexpr auto kKernel = pagedAttentionScalarKernel<decltype(element), decltype(kvElement)>;
@@ -163,22 +172,26 @@ int32_t granary_attention(const GranaryAttention* args) {
   GRANARY_TRY(checkCaches(a));
   if (a.numSeqs == 0) return GRANARY_OK;
   const Choice choice = choose(a);
-  GRANARY_REQUIRE(choice.numSplits == 1 || a.scratch != 0, "attention: no scratch for %d splits", choice.numSplits);
+  GRANARY_REQUIRE(choice.numSplits == 1 || a.scratch != 0, "attention: no scratch for %d splits",
+                  choice.numSplits);
   const AttentionParams p = paramsOf(a, choice);
   const dim3 grid(choice.numSplits, a.numKvHeads * choice.numTiles, a.numSeqs);
   switch (choice.path) {
     case Path::kScalar: GRANARY_TRY(launchScalar(a, p)); break;
     case Path::kDecode:
-      GRANARY_TRY(withInstances(choice.paddedDim, [&](auto instances) { return instances.decode(grid, sharedLimit(), p); }));
+      GRANARY_TRY(withInstances(choice.paddedDim,
+                                [&](auto instances) { return instances.decode(grid, sharedLimit(), p); }));
       break;
     case Path::kPrefill:
-      GRANARY_TRY(withInstances(choice.paddedDim, [&](auto instances) { return instances.prefill(grid, p); }));
+      GRANARY_TRY(
+          withInstances(choice.paddedDim, [&](auto instances) { return instances.prefill(grid, p); }));
       break;
   }
   if (choice.numSplits == 1) return GRANARY_OK;
   const dim3 mergeGrid(ceilDivide(a.numQHeads, kMergeWarps), a.maxQueryTokens, a.numSeqs);
   return withFloat(a.dtype, [&](auto element) {
-    return launch<attentionMergeKernel<decltype(element)>>("attention merge", mergeGrid, kMergeWarps * kWarpSize, 0, p);
+    return launch<attentionMergeKernel<decltype(element)>>("attention merge", mergeGrid,
+                                                           kMergeWarps * kWarpSize, 0, p);
   });
 }
 

@@ -1,8 +1,8 @@
 // Clearing and copying cache blocks, all planned fields of all listed blocks in one launch.
-//   fields  [numFields]  CacheField: block i of a field starts at base + i * strideBytes and holds payloadBytes
-//   ids     [numIds]     int32
-// Grid (ids, fields, slices of the payload). 16-byte words where address and size allow, else bytes. Either side may be
-// page-locked host memory. Bound: HBM or the bus, bytes = numIds * sum of payloads * (1 or 2).
+//   fields  [numFields]  CacheField: block i of a field starts at base + i * strideBytes and holds
+//   payloadBytes ids     [numIds]     int32
+// Grid (ids, fields, slices of the payload). 16-byte words where address and size allow, else bytes. Either
+// side may be page-locked host memory. Bound: HBM or the bus, bytes = numIds * sum of payloads * (1 or 2).
 #pragma once
 
 constexpr int kBlockThreads = 256;
@@ -48,7 +48,8 @@ __device__ __forceinline__ void copyWords(char* destination, const char* source,
 __global__ void zeroBlocksKernel(const __grid_constant__ ZeroBlocksParams p) {
   const CacheField field = p.fields[blockIdx.y];
   char* destination = field.base + p.ids[blockIdx.x] * field.strideBytes;
-  const bool isWide = (reinterpret_cast<unsigned long long>(destination) | field.payloadBytes) % sizeof(BlockWord) == 0;
+  const bool isWide =
+      (reinterpret_cast<unsigned long long>(destination) | field.payloadBytes) % sizeof(BlockWord) == 0;
   if (isWide) {
     zeroWords<BlockWord>(destination, field.payloadBytes);
   } else {
@@ -60,7 +61,8 @@ __global__ void copyBlocksKernel(const __grid_constant__ CopyBlocksParams p) {
   const CacheField from = p.sources[blockIdx.y], to = p.destinations[blockIdx.y];
   const char* source = from.base + p.sourceIds[blockIdx.x] * from.strideBytes;
   char* destination = to.base + p.destinationIds[blockIdx.x] * to.strideBytes;
-  const auto bits = reinterpret_cast<unsigned long long>(source) | reinterpret_cast<unsigned long long>(destination);
+  const auto bits =
+      reinterpret_cast<unsigned long long>(source) | reinterpret_cast<unsigned long long>(destination);
   if ((bits | from.payloadBytes) % sizeof(BlockWord) == 0) {
     copyWords<BlockWord>(destination, source, from.payloadBytes);
   } else {

@@ -1,6 +1,8 @@
-// Debug check of an id array. Each thread tests ids in a stride of the grid; a breach is left in host memory for later calls.
+// Debug check of an id array. Each thread tests ids in a stride of the grid; a breach is left in host memory
+// for later calls.
 //   ids        [count]  int32
-//   violation  one int32 in page-locked memory: the smallest id seen outside [low, high), or inside if isForbidden
+//   violation  one int32 in page-locked memory: the smallest id seen outside [low, high), or inside if
+//   isForbidden
 #pragma once
 
 struct CheckIdsParams {

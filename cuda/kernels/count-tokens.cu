@@ -18,6 +18,6 @@ extern "C" int32_t granary_count_tokens(const GranaryCountTokens* args) {
   if (a.numIds == 0) return GRANARY_OK;
   GRANARY_TRY(checkIds("count_tokens ids", a.ids, a.numIds, 0, a.vocab));
   const CountTokensParams params{row, pointer<int>(a.ids), a.vocab, a.numIds, a.numPrompt};
-  return launch<countTokensKernel>("count_tokens", dim3(ceilDivide(a.numIds, kCountThreads)), kCountThreads, 0,
-                                   params);
+  return launch<countTokensKernel>("count_tokens", dim3(ceilDivide(a.numIds, kCountThreads)), kCountThreads,
+                                   0, params);
 }

@@ -1,4 +1,5 @@
-// Penalty counts of one slot: prompt tokens set bit 31, output tokens add 1. Integer atomics: any order gives the same counts.
+// Penalty counts of one slot: prompt tokens set bit 31, output tokens add 1. Integer atomics: any order gives
+// the same counts.
 //   row  [vocab]   uint32
 //   ids  [numIds]  int32, the first numPrompt from the prompt
 // One thread an id.

@@ -50,7 +50,8 @@ struct LtApi {
   int32_t (*preferenceDestroy)(LtPreference);
   int32_t (*preferenceSetAttribute)(LtPreference, int32_t attribute, const void* value, size_t bytes);
   int32_t (*getHeuristic)(LtHandle, LtMatmulDesc, LtMatrixLayout a, LtMatrixLayout b, LtMatrixLayout c,
-                          LtMatrixLayout d, LtPreference, int32_t requested, LtHeuristicResult*, int32_t* found);
+                          LtMatrixLayout d, LtPreference, int32_t requested, LtHeuristicResult*,
+                          int32_t* found);
   int32_t (*matmul)(LtHandle, LtMatmulDesc, const void* alpha, const void* a, LtMatrixLayout, const void* b,
                     LtMatrixLayout, const void* beta, const void* c, LtMatrixLayout, void* d, LtMatrixLayout,
                     const LtAlgo*, void* workspace, size_t workspaceBytes, void* stream);

@@ -1,7 +1,7 @@
 // Products through cuBLASLt: finding and loading it, and one cached plan (descriptors and algorithm) a shape.
 //
-// Our matrices are row-major and its are column-major, so it is asked for out^T = weight * x^T: A is the weight, transposed,
-// B is x, C is the residual, D is out.
+// Our matrices are row-major and its are column-major, so it is asked for out^T = weight * x^T: A is the
+// weight, transposed, B is x, C is the residual, D is out.
 #include "cublaslt.h"
 
 #include <dlfcn.h>
@@ -20,14 +20,15 @@ namespace granary {
 
 namespace {
 
-// Shapes of decode are few; a prefill can bring any number of rows. At the bound every plan is dropped and made anew.
+// Shapes of decode are few; a prefill can bring any number of rows. At the bound every plan is dropped and
+// made anew.
 constexpr size_t kMaxPlans = 4096;
 
 LtApi api;
 void* library = nullptr;
 LtHandle handle = nullptr;
 
-// ---- loading ----------------------------------------------------------------------------------------------------------
+// ---- loading ------------------------------------------------------------------------------------------
 
 template <typename Function>
 bool resolve(Function& function, const char* name) {
@@ -70,7 +71,7 @@ std::vector<std::string> candidatePaths() {
   return paths;
 }
 
-// ---- plans ------------------------------------------------------------------------------------------------------------
+// ---- plans --------------------------------------------------------------------------------------------
 
 // What an algorithm depends on. Compared as bytes, so it has no padding.
 struct PlanKey {
@@ -104,7 +105,9 @@ struct Plan {
 
 std::unordered_map<PlanKey, Plan, KeyHash, KeyEqual> plans;
 
-int32_t dataType(int32_t dtype) { return dtype == GRANARY_F32 ? kLtDataF32 : kLtDataBf16; }
+int32_t dataType(int32_t dtype) {
+  return dtype == GRANARY_F32 ? kLtDataF32 : kLtDataBf16;
+}
 
 int32_t alignmentLog2(granary_address address) {
   return address % 256 == 0 ? 8 : __builtin_ctzll(address);
@@ -159,15 +162,16 @@ bool choose(const PlanKey& key, Plan& plan) {
   LtPreference preference = nullptr;
   if (api.preferenceCreate(&preference) != 0) return false;
   const size_t workspaceBytes = runtime.workspaceBytes;
-  api.preferenceSetAttribute(preference, kLtPreferenceWorkspaceBytes, &workspaceBytes, sizeof(workspaceBytes));
+  api.preferenceSetAttribute(preference, kLtPreferenceWorkspaceBytes, &workspaceBytes,
+                             sizeof(workspaceBytes));
   for (int32_t operand = 0; operand < 4; ++operand) {
     const uint32_t alignment = 1u << (key.alignments >> (8 * operand) & 0xff);
     api.preferenceSetAttribute(preference, kLtPreferenceAlignmentA + operand, &alignment, sizeof(alignment));
   }
   LtHeuristicResult result{};
   int32_t found = 0;
-  const int32_t status = api.getHeuristic(handle, plan.desc, plan.a, plan.b, plan.c, plan.d, preference, 1,
-                                          &result, &found);
+  const int32_t status =
+      api.getHeuristic(handle, plan.desc, plan.a, plan.b, plan.c, plan.d, preference, 1, &result, &found);
   api.preferenceDestroy(preference);
   plan.algo = result.algo;
   return status == 0 && found == 1 && result.state == 0;
@@ -193,7 +197,7 @@ int32_t planFor(const GranaryLinear& args, Plan** plan) {
 
 }  // namespace
 
-// ---- interface --------------------------------------------------------------------------------------------------------
+// ---- interface ----------------------------------------------------------------------------------------
 
 int32_t openCublasLt() {
   for (const std::string& path : candidatePaths()) {
@@ -215,7 +219,9 @@ void closeCublasLt() {
   library = nullptr;  // stays mapped: it registered kernels with the driver
 }
 
-int32_t cublasLtVersion() { return handle != nullptr ? static_cast<int32_t>(api.getVersion()) : 0; }
+int32_t cublasLtVersion() {
+  return handle != nullptr ? static_cast<int32_t>(api.getVersion()) : 0;
+}
 
 bool cublasLtTakes(const GranaryLinear& args) {
   if (handle == nullptr || args.dtype != args.weightDtype) return false;
@@ -236,9 +242,10 @@ int32_t cublasLtLinear(const GranaryLinear& args) {
   }
   const float alpha = 1.0f, beta = args.residual != 0 ? 1.0f : 0.0f;
   const void* c = pointer<void>(args.residual != 0 ? args.residual : args.out);
-  const int32_t status = api.matmul(handle, plan->desc, &alpha, pointer<void>(args.weight), plan->a,
-                                    pointer<void>(args.x), plan->b, &beta, c, plan->c, pointer<void>(args.out),
-                                    plan->d, &plan->algo, runtime.workspace, runtime.workspaceBytes, runtime.stream);
+  const int32_t status =
+      api.matmul(handle, plan->desc, &alpha, pointer<void>(args.weight), plan->a, pointer<void>(args.x),
+                 plan->b, &beta, c, plan->c, pointer<void>(args.out), plan->d, &plan->algo, runtime.workspace,
+                 runtime.workspaceBytes, runtime.stream);
   if (status != 0) return fail(GRANARY_DEVICE, "cublasLtMatmul failed with status %d", status);
   plan->hasRun = true;
   return GRANARY_OK;

@@ -6,7 +6,8 @@
 
 namespace granary {
 
-// Looks for the library; its absence is no error. GRANARY_CUBLASLT names the file or its folder, and then nothing else is tried.
+// Looks for the library; its absence is no error. GRANARY_CUBLASLT names the file or its folder, and then
+// nothing else is tried.
 int32_t openCublasLt();
 void closeCublasLt();
 // 0 when it was not found.
@@ -15,8 +16,8 @@ int32_t cublasLtVersion();
 // True when cuBLASLt is there and takes these operand types.
 bool cublasLtTakes(const GranaryLinear& args);
 
-// Finds a plan for the shape: GRANARY_UNSUPPORTED where there is none, GRANARY_CAPTURE where a capture would have to ask for a
-// heuristic or load a module. A bias is taken beside f32 output only.
+// Finds a plan for the shape: GRANARY_UNSUPPORTED where there is none, GRANARY_CAPTURE where a capture would
+// have to ask for a heuristic or load a module. A bias is taken beside f32 output only.
 int32_t cublasLtPrepare(const GranaryLinear& args);
 // Enqueues the product; cublasLtPrepare has just accepted the same arguments.
 int32_t cublasLtLinear(const GranaryLinear& args);

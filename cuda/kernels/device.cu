@@ -1,4 +1,5 @@
-// What the library and the device say about themselves: ABI sizes, probing without initialising, device information.
+// What the library and the device say about themselves: ABI sizes, probing without initialising, device
+// information.
 #include <cstdio>
 #include <cstring>
 
@@ -9,18 +10,20 @@ using namespace granary;
 
 extern "C" {
 
-int32_t granary_abi_version(void) { return GRANARY_ABI_VERSION; }
+int32_t granary_abi_version(void) {
+  return GRANARY_ABI_VERSION;
+}
 
 int32_t granary_sizeof(int32_t op) {
   static constexpr int32_t sizes[] = {
-      sizeof(GranaryInit),          sizeof(GranaryDeviceInfo),   sizeof(GranaryWeight),
-      sizeof(GranarySynthesize),    sizeof(GranaryEmbedding),    sizeof(GranaryRmsNorm),
-      sizeof(GranaryLinear),        sizeof(GranaryRopeTable),    sizeof(GranaryQkv),
-      sizeof(GranaryAttention),     sizeof(GranaryGlu),          sizeof(GranaryMoeRoute),
-      sizeof(GranaryMoeExperts),    sizeof(GranaryGatherRows),   sizeof(GranaryResolveTokens),
-      sizeof(GranaryLogSoftmax),    sizeof(GranaryTopLogprobs),  sizeof(GranarySample),
+      sizeof(GranaryInit),           sizeof(GranaryDeviceInfo),  sizeof(GranaryWeight),
+      sizeof(GranarySynthesize),     sizeof(GranaryEmbedding),   sizeof(GranaryRmsNorm),
+      sizeof(GranaryLinear),         sizeof(GranaryRopeTable),   sizeof(GranaryQkv),
+      sizeof(GranaryAttention),      sizeof(GranaryGlu),         sizeof(GranaryMoeRoute),
+      sizeof(GranaryMoeExperts),     sizeof(GranaryGatherRows),  sizeof(GranaryResolveTokens),
+      sizeof(GranaryLogSoftmax),     sizeof(GranaryTopLogprobs), sizeof(GranarySample),
       sizeof(GranarySamplingParams), sizeof(GranaryCountTokens), sizeof(GranaryScatter),
-      sizeof(GranaryZeroBlocks),    sizeof(GranaryCopyBlocks),
+      sizeof(GranaryZeroBlocks),     sizeof(GranaryCopyBlocks),
   };
   constexpr int32_t count = sizeof(sizes) / sizeof(sizes[0]);
   static_assert(count == GRANARY_OP_COPY_BLOCKS + 1, "one size for every argument block");
@@ -34,7 +37,8 @@ int32_t granary_probe(int32_t deviceOrdinal) {
     int driver = 0;
     cudaGetLastError();
     cudaDriverGetVersion(&driver);
-    return fail(GRANARY_UNSUPPORTED, "no CUDA device: %s (driver supports CUDA %d.%d, this build needs %d.%d)",
+    return fail(GRANARY_UNSUPPORTED,
+                "no CUDA device: %s (driver supports CUDA %d.%d, this build needs %d.%d)",
                 cudaGetErrorString(error), driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
                 CUDART_VERSION % 1000 / 10);
   }
@@ -44,7 +48,8 @@ int32_t granary_probe(int32_t deviceOrdinal) {
   int major = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, deviceOrdinal);
   if (major < 8) {
-    return fail(GRANARY_UNSUPPORTED, "CUDA device %d has compute capability %d.x, 8.0 is needed", deviceOrdinal, major);
+    return fail(GRANARY_UNSUPPORTED, "CUDA device %d has compute capability %d.x, 8.0 is needed",
+                deviceOrdinal, major);
   }
   return GRANARY_OK;
 }
@@ -67,7 +72,9 @@ int32_t granary_device_info(GranaryDeviceInfo* out) {
   std::memcpy(out->name, properties.name, sizeof(out->name) - 1);  // cut, if ever longer than 127 bytes
   const bool isHopper = runtime.computeMajor == 9 && runtime.computeMinor == 0;
   std::snprintf(out->features, sizeof(out->features), "sm_%d%d%s", runtime.computeMajor, runtime.computeMinor,
-                isHopper ? "a" : runtime.computeMajor == 8 ? "" : " ptx80");
+                isHopper                    ? "a"
+                : runtime.computeMajor == 8 ? ""
+                                            : " ptx80");
   return GRANARY_OK;
 }
 

@@ -2,7 +2,8 @@
 //   table  [vocab, columns]  f32 or bf16
 //   ids    [rows]            int32
 //   out    [rows, columns]   f32 or bf16
-// One block a row, kWidth neighbouring columns a thread. Bound: HBM, bytes = rows * columns * (table + out element).
+// One block a row, kWidth neighbouring columns a thread. Bound: HBM, bytes = rows * columns * (table + out
+// element).
 #pragma once
 #include "numeric.cuh"
 

@@ -9,7 +9,8 @@ void* granary_event_create(int32_t withTiming) {
   cudaEvent_t event = nullptr;
   if (enterOutsideCapture("granary_event_create") != GRANARY_OK) return nullptr;
   const unsigned flags = withTiming ? cudaEventDefault : cudaEventDisableTiming;
-  return check(cudaEventCreateWithFlags(&event, flags), "granary_event_create") == GRANARY_OK ? event : nullptr;
+  return check(cudaEventCreateWithFlags(&event, flags), "granary_event_create") == GRANARY_OK ? event
+                                                                                              : nullptr;
 }
 
 int32_t granary_event_destroy(granary_address event) {
@@ -43,7 +44,8 @@ int32_t granary_event_wait(granary_address event) {
 double granary_event_elapsed_ns(granary_address begin, granary_address end) {
   float milliseconds = 0.0f;
   if (enterOutsideCapture("granary_event_elapsed_ns") != GRANARY_OK) return -1.0;
-  const cudaError_t error = cudaEventElapsedTime(&milliseconds, pointer<CUevent_st>(begin), pointer<CUevent_st>(end));
+  const cudaError_t error =
+      cudaEventElapsedTime(&milliseconds, pointer<CUevent_st>(begin), pointer<CUevent_st>(end));
   return check(error, "granary_event_elapsed_ns") == GRANARY_OK ? milliseconds * 1e6 : -1.0;
 }
 

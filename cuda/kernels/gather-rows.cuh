@@ -1,4 +1,5 @@
-// Row gather: out[r] = x[indices[r]]; a negative index gives a zero row. Copies words, whatever the elements are.
+// Row gather: out[r] = x[indices[r]]; a negative index gives a zero row. Copies words, whatever the elements
+// are.
 //   x, out   [?, rowWords] with strides in words  TWord
 //   indices  [rows]                               int32
 // One block a row. Bound: HBM, bytes = 2 * rows * row bytes.

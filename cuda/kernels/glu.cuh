@@ -1,7 +1,8 @@
 // Gated linear unit: out = activation(gate) * up.
 //   gateUp  [rows, gate columns | up columns] with a stride  f32 or bf16
 //   out     [rows, columns] with a stride                    f32 or bf16
-// kWidth neighbouring columns a thread; grid (rows, slices of the columns). Bound: HBM, bytes = 3 * rows * columns * element.
+// kWidth neighbouring columns a thread; grid (rows, slices of the columns). Bound: HBM, bytes = 3 * rows *
+// columns * element.
 #pragma once
 #include "activation.cuh"
 #include "numeric.cuh"

@@ -1,4 +1,5 @@
-// Graph capture and replay. A graph is the recorded list of ops: nothing in it depends on a host value that may change.
+// Graph capture and replay. A graph is the recorded list of ops: nothing in it depends on a host value that
+// may change.
 #include "runtime.h"
 
 using namespace granary;
@@ -22,7 +23,8 @@ void* granary_capture_end(void) {
   runtime.isCapturing = false;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
-  if (check(cudaStreamEndCapture(runtime.stream, &graph), "granary_capture_end") != GRANARY_OK) return nullptr;
+  if (check(cudaStreamEndCapture(runtime.stream, &graph), "granary_capture_end") != GRANARY_OK)
+    return nullptr;
   int32_t status = check(cudaGraphInstantiate(&executable, graph, 0), "instantiating a graph");
   cudaGraphDestroy(graph);
   if (status == GRANARY_OK) status = check(cudaGraphUpload(executable, runtime.stream), "uploading a graph");

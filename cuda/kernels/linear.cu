@@ -10,9 +10,17 @@ namespace {
 
 template <typename T, typename TWeight, typename TOut>
 int32_t launchOwn(const GranaryLinear& a) {
-  const LinearParams<T, TWeight, TOut> params{pointer<T>(a.x), pointer<TWeight>(a.weight), pointer<float>(a.bias),
-                                              pointer<TOut>(a.residual), pointer<TOut>(a.out), a.xStride,
-                                              a.residualStride, a.outStride, a.rows, a.inColumns, a.outColumns};
+  const LinearParams<T, TWeight, TOut> params{pointer<T>(a.x),
+                                              pointer<TWeight>(a.weight),
+                                              pointer<float>(a.bias),
+                                              pointer<TOut>(a.residual),
+                                              pointer<TOut>(a.out),
+                                              a.xStride,
+                                              a.residualStride,
+                                              a.outStride,
+                                              a.rows,
+                                              a.inColumns,
+                                              a.outColumns};
   const dim3 grid(ceilDivide(a.outColumns, kTileSide), ceilDivide(a.rows, kTileSide));
   return launch<linearKernel<T, TWeight, TOut>>("linear", grid, kTileThreads, 0, params);
 }
@@ -20,7 +28,8 @@ int32_t launchOwn(const GranaryLinear& a) {
 int32_t ownLinear(const GranaryLinear& a) {
   return withFloat(a.dtype, [&](auto x) {
     return withFloat(a.weightDtype, [&](auto weight) {
-      return withFloat(a.outDtype, [&](auto out) { return launchOwn<decltype(x), decltype(weight), decltype(out)>(a); });
+      return withFloat(a.outDtype,
+                       [&](auto out) { return launchOwn<decltype(x), decltype(weight), decltype(out)>(a); });
     });
   });
 }
@@ -29,8 +38,12 @@ int32_t addBias(const GranaryLinear& a) {
   const dim3 grid(a.rows, ceilDivide(a.outColumns, kAddBiasThreads));
   return withFloat(a.outDtype, [&](auto element) {
     using T = decltype(element);
-    const AddBiasParams<T> params{pointer<float>(a.bias), pointer<T>(a.residual), pointer<T>(a.out), a.residualStride,
-                                  a.outStride, a.outColumns};
+    const AddBiasParams<T> params{pointer<float>(a.bias),
+                                  pointer<T>(a.residual),
+                                  pointer<T>(a.out),
+                                  a.residualStride,
+                                  a.outStride,
+                                  a.outColumns};
     return launch<addBiasKernel<T>>("linear bias", grid, kAddBiasThreads, 0, params);
   });
 }
@@ -40,14 +53,15 @@ int32_t addBias(const GranaryLinear& a) {
 extern "C" int32_t granary_linear(const GranaryLinear* args) {
   const GranaryLinear& a = *args;
   GRANARY_TRY(enter());
-  GRANARY_REQUIRE(a.rows >= 0 && a.inColumns > 0 && a.outColumns > 0, "linear: %d x %d x %d", a.rows, a.outColumns,
-                  a.inColumns);
-  GRANARY_REQUIRE(isFloat(a.dtype) && isFloat(a.weightDtype) && isFloat(a.outDtype), "linear: dtypes %d, %d, %d",
-                  a.dtype, a.weightDtype, a.outDtype);
+  GRANARY_REQUIRE(a.rows >= 0 && a.inColumns > 0 && a.outColumns > 0, "linear: %d x %d x %d", a.rows,
+                  a.outColumns, a.inColumns);
+  GRANARY_REQUIRE(isFloat(a.dtype) && isFloat(a.weightDtype) && isFloat(a.outDtype),
+                  "linear: dtypes %d, %d, %d", a.dtype, a.weightDtype, a.outDtype);
   if (a.rows == 0) return GRANARY_OK;
   if (!cublasLtTakes(a)) return ownLinear(a);
   GranaryLinear product = a;
-  // Its bias has the output's type and ours is f32. Beside a bf16 output the bias goes where the residual would.
+  // Its bias has the output's type and ours is f32. Beside a bf16 output the bias goes where the residual
+  // would.
   const bool addsBiasFirst = a.bias != 0 && a.outDtype != GRANARY_F32;
   if (addsBiasFirst) {
     product.bias = 0;

@@ -1,4 +1,5 @@
-// out = x * weight^T (+ bias) (+ residual) without cuBLASLt, and the addition that prepares a product whose bias it cannot take.
+// out = x * weight^T (+ bias) (+ residual) without cuBLASLt, and the addition that prepares a product whose
+// bias it cannot take.
 //   x         [rows, inColumns]        f32 or bf16, with a stride
 //   weight    [outColumns, inColumns]  f32 or bf16
 //   bias      [outColumns]             f32
@@ -48,7 +49,8 @@ __global__ void __launch_bounds__(kTileThreads)
   }
 }
 
-// out = bias (+ residual), to which cuBLASLt then adds the product. One thread an element; grid (rows, slices of the columns).
+// out = bias (+ residual), to which cuBLASLt then adds the product. One thread an element; grid (rows, slices
+// of the columns).
 constexpr int kAddBiasThreads = 256;
 
 template <typename T>

@@ -13,7 +13,8 @@ struct LogSoftmaxParams {
   int columns;
 };
 
-__global__ void __launch_bounds__(kLogSoftmaxThreads) logSoftmaxKernel(const __grid_constant__ LogSoftmaxParams p) {
+__global__ void __launch_bounds__(kLogSoftmaxThreads)
+    logSoftmaxKernel(const __grid_constant__ LogSoftmaxParams p) {
   __shared__ float partial[kLogSoftmaxThreads / kWarpSize];
   const float* logits = p.logits + blockIdx.x * p.logitsStride;
   float* out = p.out + blockIdx.x * p.outStride;

@@ -1,5 +1,5 @@
-// Tensor core and copy primitives of compute capability 8.0, as inline PTX: bf16 fragments, asynchronous 16-byte copies, and the
-// shared-memory layout both use.
+// Tensor core and copy primitives of compute capability 8.0, as inline PTX: bf16 fragments, asynchronous
+// 16-byte copies, and the shared-memory layout both use.
 #pragma once
 #include "numeric.cuh"
 
@@ -10,30 +10,33 @@ __device__ __forceinline__ unsigned sharedAddress(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// Byte offset of a chunk in a tile whose rows have kChunks chunks. Chunks of a row are permuted by the row's number, so that eight
-// rows of one column, which a matrix load reads at once, lie in different banks.
+// Byte offset of a chunk in a tile whose rows have kChunks chunks. Chunks of a row are permuted by the row's
+// number, so that eight rows of one column, which a matrix load reads at once, lie in different banks.
 template <int kChunks>
 __device__ __forceinline__ unsigned tileOffset(int row, int chunk) {
   static_assert(kChunks % 8 == 0, "the permutation needs whole groups of eight chunks");
   return (row * kChunks + (chunk ^ (row & 7))) * kChunkBytes;
 }
 
-// ---- copies -----------------------------------------------------------------------------------------------------------
+// ---- copies -------------------------------------------------------------------------------------------
 
-// Copies 16 bytes from global to shared memory, or writes zeros where `isThere` is false (the source is not read then).
+// Copies 16 bytes from global to shared memory, or writes zeros where `isThere` is false (the source is not
+// read then).
 __device__ __forceinline__ void copyChunkAsync(unsigned destination, const void* source, bool isThere) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(destination), "l"(source),
                "r"(isThere ? kChunkBytes : 0)
                : "memory");
 }
-__device__ __forceinline__ void commitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void commitCopies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
 // Waits until at most kPending groups of this thread's copies are unfinished.
 template <int kPending>
 __device__ __forceinline__ void waitCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// ---- fragments --------------------------------------------------------------------------------------------------------
+// ---- fragments ----------------------------------------------------------------------------------------
 
 // Four 8x8 matrices; lane l gives the address of row l % 8 of matrix l / 8.
 __device__ __forceinline__ void loadMatrices(unsigned (&registers)[4], unsigned address) {
@@ -49,7 +52,8 @@ __device__ __forceinline__ void loadMatricesTransposed(unsigned (&registers)[4],
                : "memory");
 }
 
-// d += a * b: a is 16 x 16, b is 16 x 8, d is 16 x 8; lane l holds d[l / 4][l % 4 * 2 + {0, 1}] and the same of row l / 4 + 8.
+// d += a * b: a is 16 x 16, b is 16 x 8, d is 16 x 8; lane l holds d[l / 4][l % 4 * 2 + {0, 1}] and the same
+// of row l / 4 + 8.
 __device__ __forceinline__ void multiplyAdd(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "

@@ -25,7 +25,8 @@ void* granary_alloc(int64_t bytes) {
     return nullptr;
   }
   if (check(cudaMalloc(&address, bytes), "granary_alloc") != GRANARY_OK) return nullptr;
-  if (check(cudaMemsetAsync(address, 0, bytes, runtime.stream), "granary_alloc") == GRANARY_OK) return address;
+  if (check(cudaMemsetAsync(address, 0, bytes, runtime.stream), "granary_alloc") == GRANARY_OK)
+    return address;
   cudaFree(address);
   return nullptr;
 }
@@ -43,7 +44,8 @@ void* granary_alloc_pinned(int64_t bytes) {
     return nullptr;
   }
   const unsigned flags = cudaHostAllocPortable | cudaHostAllocMapped;
-  return check(cudaHostAlloc(&address, bytes, flags), "granary_alloc_pinned") == GRANARY_OK ? address : nullptr;
+  return check(cudaHostAlloc(&address, bytes, flags), "granary_alloc_pinned") == GRANARY_OK ? address
+                                                                                            : nullptr;
 }
 
 int32_t granary_free_pinned(granary_address address) {
@@ -61,8 +63,9 @@ int32_t granary_copy(granary_address destination, granary_address source, int64_
   }
   static constexpr cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
                                              cudaMemcpyDeviceToDevice};
-  return check(cudaMemcpyAsync(pointer<void>(destination), pointer<void>(source), bytes, kinds[kind],
-                               runtime.stream), "granary_copy");
+  return check(
+      cudaMemcpyAsync(pointer<void>(destination), pointer<void>(source), bytes, kinds[kind], runtime.stream),
+      "granary_copy");
 }
 
 int32_t granary_synchronize(void) {

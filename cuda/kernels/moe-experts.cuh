@@ -3,8 +3,8 @@
 //   down         [numExperts * hidden, inner]      weight
 //   activations  [rows * topK, inner]              T: activation(gate) * up of each assignment
 //   products     [rows * topK, hidden]             f32: down product of each assignment
-// A tile is 64 assignments of one expert (moe-plan.cuh) by 64 columns; sums are in rank order, so they repeat exactly.
-// Bound: the weights of the experts in use, HBM, for few rows; FFMA for many.
+// A tile is 64 assignments of one expert (moe-plan.cuh) by 64 columns; sums are in rank order, so they repeat
+// exactly. Bound: the weights of the experts in use, HBM, for few rows; FFMA for many.
 #pragma once
 #include "activation.cuh"
 #include "tile-product.cuh"
@@ -28,8 +28,9 @@ struct MoeExpertsParams {
 };
 
 template <typename TWeight>
-__device__ __forceinline__ void weightTileRows(const TWeight* (&rows)[kTileRowsPerThread], const TWeight* matrix,
-                                               int firstColumn, int numColumns, int depth) {
+__device__ __forceinline__ void weightTileRows(const TWeight* (&rows)[kTileRowsPerThread],
+                                               const TWeight* matrix, int firstColumn, int numColumns,
+                                               int depth) {
 #pragma unroll
   for (int i = 0; i < kTileRowsPerThread; ++i) {
     const int column = firstColumn + tileLoadRow(i);
@@ -57,10 +58,12 @@ __global__ void __launch_bounds__(kTileThreads)
   float gate[kTileResults][kTileResults], up[kTileResults][kTileResults];
   weightTileRows(weightRows, gateMatrix, tileColumn, p.inner, p.hidden);
   multiplyTile(shared, xRows, weightRows, p.hidden, gate);
-  weightTileRows(weightRows, gateMatrix + static_cast<long long>(p.inner) * p.hidden, tileColumn, p.inner, p.hidden);
+  weightTileRows(weightRows, gateMatrix + static_cast<long long>(p.inner) * p.hidden, tileColumn, p.inner,
+                 p.hidden);
   multiplyTile(shared, xRows, weightRows, p.hidden, up);
 
-  const float* bias = p.gateUpBias == nullptr ? nullptr : p.gateUpBias + static_cast<long long>(expert) * 2 * p.inner;
+  const float* bias =
+      p.gateUpBias == nullptr ? nullptr : p.gateUpBias + static_cast<long long>(expert) * 2 * p.inner;
 #pragma unroll
   for (int i = 0; i < kTileResults; ++i) {
     const int assignment = assignments[tileFirstRow() + i];
@@ -92,7 +95,8 @@ __global__ void __launch_bounds__(kTileThreads)
     rows[i] = assignment < 0 ? nullptr : p.activations + static_cast<long long>(assignment) * p.inner;
   }
   const TWeight* weightRows[kTileRowsPerThread];
-  weightTileRows(weightRows, p.down + static_cast<long long>(expert) * p.hidden * p.inner, tileColumn, p.hidden, p.inner);
+  weightTileRows(weightRows, p.down + static_cast<long long>(expert) * p.hidden * p.inner, tileColumn,
+                 p.hidden, p.inner);
   float results[kTileResults][kTileResults];
   multiplyTile(shared, rows, weightRows, p.inner, results);
 #pragma unroll
@@ -102,7 +106,8 @@ __global__ void __launch_bounds__(kTileThreads)
     for (int j = 0; j < kTileResults; ++j) {
       const int column = tileColumn + tileFirstColumn() + j;
       if (assignment < 0 || column >= p.hidden) continue;
-      const float bias = p.downBias == nullptr ? 0.0f : p.downBias[static_cast<long long>(expert) * p.hidden + column];
+      const float bias =
+          p.downBias == nullptr ? 0.0f : p.downBias[static_cast<long long>(expert) * p.hidden + column];
       p.products[static_cast<long long>(assignment) * p.hidden + column] = results[i][j] + bias;
     }
   }
@@ -110,7 +115,8 @@ __global__ void __launch_bounds__(kTileThreads)
 
 constexpr int kMoeSumThreads = 256;
 
-// out[r] = sum over j, ascending, of weights[r][j] * products[r][j] (+ residual). Grid (rows, slices of the columns).
+// out[r] = sum over j, ascending, of weights[r][j] * products[r][j] (+ residual). Grid (rows, slices of the
+// columns).
 template <typename T, typename TWeight>
 __global__ void moeSumKernel(const __grid_constant__ MoeExpertsParams<T, TWeight> p) {
   const int row = blockIdx.x, column = blockIdx.y * kMoeSumThreads + threadIdx.x;

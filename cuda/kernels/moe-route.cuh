@@ -1,4 +1,5 @@
-// Chooses the experts of each row: the top k logits, ties to the lower expert, in descending order, with their weights.
+// Chooses the experts of each row: the top k logits, ties to the lower expert, in descending order, with
+// their weights.
 //   logits   [rows, numExperts]  f32
 //   ids      [rows, topK]        int32
 //   weights  [rows, topK]        f32

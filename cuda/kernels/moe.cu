@@ -6,8 +6,10 @@
 
 using namespace granary;
 
-static_assert(kRoutingSoftmaxTopK == GRANARY_SOFTMAX_TOPK && kRoutingSoftmaxTopKNorm == GRANARY_SOFTMAX_TOPK_NORM &&
-                  kRoutingTopKSoftmax == GRANARY_TOPK_SOFTMAX, "routing numbers");
+static_assert(kRoutingSoftmaxTopK == GRANARY_SOFTMAX_TOPK &&
+                  kRoutingSoftmaxTopKNorm == GRANARY_SOFTMAX_TOPK_NORM &&
+                  kRoutingTopKSoftmax == GRANARY_TOPK_SOFTMAX,
+              "routing numbers");
 
 namespace {
 
@@ -31,23 +33,41 @@ Scratch scratchOf(const GranaryMoeExperts& a) {
 }
 
 int32_t checkExperts(const GranaryMoeExperts& a) {
-  GRANARY_REQUIRE(a.rows >= 0 && a.hidden > 0 && a.inner > 0, "moe_experts: %d rows, %d, %d", a.rows, a.hidden, a.inner);
-  GRANARY_REQUIRE(a.numExperts > 0 && a.numExperts <= kRouteMaxExperts && a.topK > 0 && a.topK <= a.numExperts,
-                  "moe_experts: %d of %d experts", a.topK, a.numExperts);
-  GRANARY_REQUIRE(isFloat(a.dtype) && isFloat(a.weightDtype), "moe_experts: dtypes %d, %d", a.dtype, a.weightDtype);
+  GRANARY_REQUIRE(a.rows >= 0 && a.hidden > 0 && a.inner > 0, "moe_experts: %d rows, %d, %d", a.rows,
+                  a.hidden, a.inner);
+  GRANARY_REQUIRE(
+      a.numExperts > 0 && a.numExperts <= kRouteMaxExperts && a.topK > 0 && a.topK <= a.numExperts,
+      "moe_experts: %d of %d experts", a.topK, a.numExperts);
+  GRANARY_REQUIRE(isFloat(a.dtype) && isFloat(a.weightDtype), "moe_experts: dtypes %d, %d", a.dtype,
+                  a.weightDtype);
   return GRANARY_OK;
 }
 
 template <typename T, typename TWeight>
 int32_t launchExperts(const GranaryMoeExperts& a, const Scratch& s) {
   char* scratch = pointer<char>(a.scratch);
-  const MoeExpertsParams<T, TWeight> params{
-      pointer<T>(a.x), pointer<TWeight>(a.gateUp), pointer<TWeight>(a.down), pointer<float>(a.gateUpBias),
-      pointer<float>(a.downBias), pointer<float>(a.weights), pointer<T>(a.residual), pointer<T>(a.out),
-      reinterpret_cast<int*>(scratch), reinterpret_cast<int*>(scratch + s.assignments),
-      reinterpret_cast<T*>(scratch + s.activations), reinterpret_cast<float*>(scratch + s.products), a.xStride,
-      a.residualStride, a.outStride, a.rows, a.hidden, a.inner, a.topK, a.activation};
-  const dim3 gateUpGrid(ceilDivide(a.inner, kTileSide), s.maxTiles), downGrid(ceilDivide(a.hidden, kTileSide), s.maxTiles);
+  const MoeExpertsParams<T, TWeight> params{pointer<T>(a.x),
+                                            pointer<TWeight>(a.gateUp),
+                                            pointer<TWeight>(a.down),
+                                            pointer<float>(a.gateUpBias),
+                                            pointer<float>(a.downBias),
+                                            pointer<float>(a.weights),
+                                            pointer<T>(a.residual),
+                                            pointer<T>(a.out),
+                                            reinterpret_cast<int*>(scratch),
+                                            reinterpret_cast<int*>(scratch + s.assignments),
+                                            reinterpret_cast<T*>(scratch + s.activations),
+                                            reinterpret_cast<float*>(scratch + s.products),
+                                            a.xStride,
+                                            a.residualStride,
+                                            a.outStride,
+                                            a.rows,
+                                            a.hidden,
+                                            a.inner,
+                                            a.topK,
+                                            a.activation};
+  const dim3 gateUpGrid(ceilDivide(a.inner, kTileSide), s.maxTiles),
+      downGrid(ceilDivide(a.hidden, kTileSide), s.maxTiles);
   GRANARY_TRY((launch<moeGateUpKernel<T, TWeight>>("moe gate and up", gateUpGrid, kTileThreads, 0, params)));
   GRANARY_TRY((launch<moeDownKernel<T, TWeight>>("moe down", downGrid, kTileThreads, 0, params)));
   const dim3 sumGrid(a.rows, ceilDivide(a.hidden, kMoeSumThreads));
@@ -63,11 +83,18 @@ int32_t granary_moe_route(const GranaryMoeRoute* args) {
   GRANARY_TRY(enter());
   GRANARY_REQUIRE(a.rows >= 0 && a.numExperts > 0 && a.topK > 0 && a.topK <= a.numExperts,
                   "moe_route: %d rows, %d of %d experts", a.rows, a.topK, a.numExperts);
-  GRANARY_REQUIRE(a.routing >= GRANARY_SOFTMAX_TOPK && a.routing <= GRANARY_TOPK_SOFTMAX, "routing %d", a.routing);
+  GRANARY_REQUIRE(a.routing >= GRANARY_SOFTMAX_TOPK && a.routing <= GRANARY_TOPK_SOFTMAX, "routing %d",
+                  a.routing);
   if (a.rows == 0) return GRANARY_OK;
-  const MoeRouteParams params{pointer<float>(a.logits), pointer<int>(a.ids), pointer<float>(a.weights), a.rows,
-                              a.numExperts, a.topK, a.routing};
-  return launch<moeRouteKernel>("moe_route", dim3(ceilDivide(a.rows, kRouteWarps)), kRouteWarps * kWarpSize, 0, params);
+  const MoeRouteParams params{pointer<float>(a.logits),
+                              pointer<int>(a.ids),
+                              pointer<float>(a.weights),
+                              a.rows,
+                              a.numExperts,
+                              a.topK,
+                              a.routing};
+  return launch<moeRouteKernel>("moe_route", dim3(ceilDivide(a.rows, kRouteWarps)), kRouteWarps * kWarpSize,
+                                0, params);
 }
 
 int64_t granary_moe_scratch_bytes(const GranaryMoeExperts* args) {
@@ -83,9 +110,12 @@ int32_t granary_moe_experts(const GranaryMoeExperts* args) {
   GRANARY_REQUIRE(a.scratch != 0, "moe_experts: no scratch");
   GRANARY_TRY(checkIds("moe_experts ids", a.ids, static_cast<int64_t>(a.rows) * a.topK, 0, a.numExperts));
   const Scratch scratch = scratchOf(a);
-  const MoePlanParams plan{pointer<int>(a.ids), pointer<int>(a.scratch),
-                           reinterpret_cast<int*>(pointer<char>(a.scratch) + scratch.assignments), a.rows * a.topK,
-                           a.numExperts, static_cast<int>(scratch.maxTiles)};
+  const MoePlanParams plan{pointer<int>(a.ids),
+                           pointer<int>(a.scratch),
+                           reinterpret_cast<int*>(pointer<char>(a.scratch) + scratch.assignments),
+                           a.rows * a.topK,
+                           a.numExperts,
+                           static_cast<int>(scratch.maxTiles)};
   GRANARY_TRY(launch<moePlanKernel>("moe plan", dim3(1), kMoePlanThreads, 0, plan));
   return withFloat(a.dtype, [&](auto element) {
     return withFloat(a.weightDtype, [&](auto weight) {

@@ -1,6 +1,6 @@
 // Scalar types, conversions, wide accesses and reductions of the device code.
-// Device sources include nothing but each other, so that NVRTC can compile them as embedded text on a machine without a toolkit:
-// 16-bit floats are integers in a struct, and conversions are inline PTX.
+// Device sources include nothing but each other, so that NVRTC can compile them as embedded text on a machine
+// without a toolkit: 16-bit floats are integers in a struct, and conversions are inline PTX.
 #pragma once
 
 struct Bf16 {
@@ -15,9 +15,11 @@ constexpr unsigned kFullWarp = 0xffffffffu;
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kInfinity = __builtin_huge_valf();
 
-// ---- conversions ------------------------------------------------------------------------------------------------------
+// ---- conversions --------------------------------------------------------------------------------------
 
-__device__ __forceinline__ float toFloat(float value) { return value; }
+__device__ __forceinline__ float toFloat(float value) {
+  return value;
+}
 __device__ __forceinline__ float toFloat(Bf16 value) {
   return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
 }
@@ -54,7 +56,7 @@ __device__ __forceinline__ float exp2Fast(float x) {
   return result;
 }
 
-// ---- wide accesses ----------------------------------------------------------------------------------------------------
+// ---- wide accesses ------------------------------------------------------------------------------------
 
 // kWidth neighbouring elements, moved in accesses of up to 16 bytes.
 template <typename T, int kWidth>
@@ -77,7 +79,7 @@ __device__ __forceinline__ void storeFloats(T* destination, const float (&values
   *reinterpret_cast<Pack<T, kWidth>*>(destination) = pack;
 }
 
-// ---- reductions -------------------------------------------------------------------------------------------------------
+// ---- reductions ---------------------------------------------------------------------------------------
 
 __device__ __forceinline__ float warpSum(float value) {
 #pragma unroll
@@ -95,7 +97,8 @@ __device__ __forceinline__ float warpMax(float value) {
   return value;
 }
 
-// Sum over a block of kThreads, known to all of them. `shared` holds kThreads / 32 floats and is free again on return.
+// Sum over a block of kThreads, known to all of them. `shared` holds kThreads / 32 floats and is free again
+// on return.
 template <int kThreads>
 __device__ __forceinline__ float blockSum(float value, float* shared) {
   constexpr int kWarps = kThreads / kWarpSize;

@@ -1,4 +1,5 @@
-// Floats and (float, id) pairs as integers in the order that selection uses: larger value first, then lower id. NaN comes last.
+// Floats and (float, id) pairs as integers in the order that selection uses: larger value first, then lower
+// id. NaN comes last.
 #pragma once
 #include "numeric.cuh"
 
@@ -18,7 +19,9 @@ __device__ __forceinline__ OrderedKey orderedKey(float value, int id) {
   return static_cast<OrderedKey>(orderedBits(value)) << 32 | ~static_cast<unsigned>(id);
 }
 
-__device__ __forceinline__ int idOf(OrderedKey key) { return static_cast<int>(~static_cast<unsigned>(key)); }
+__device__ __forceinline__ int idOf(OrderedKey key) {
+  return static_cast<int>(~static_cast<unsigned>(key));
+}
 
 __device__ __forceinline__ OrderedKey warpMaxKey(OrderedKey key) {
 #pragma unroll
@@ -29,7 +32,8 @@ __device__ __forceinline__ OrderedKey warpMaxKey(OrderedKey key) {
   return key;
 }
 
-// Largest key of a block of kThreads, known to all of them. `shared` holds kThreads / 32 keys and is free again on return.
+// Largest key of a block of kThreads, known to all of them. `shared` holds kThreads / 32 keys and is free
+// again on return.
 template <int kThreads>
 __device__ __forceinline__ OrderedKey blockMaxKey(OrderedKey key, OrderedKey* shared) {
   const int lane = threadIdx.x % kWarpSize;

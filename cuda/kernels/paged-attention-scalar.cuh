@@ -1,10 +1,12 @@
-// Paged attention on the arithmetic units for every element type: prefill and decode, any head dimension up to 256.
+// Paged attention on the arithmetic units for every element type: prefill and decode, any head dimension up
+// to 256.
 //   q                [rows, numQHeads * headDim]           T, with a stride
 //   kCache, vCache   page-strided rows [pageSize, numKvHeads, dim]  TKv
 //   pageTable        [?, tableWidth]                       int32; <= 0 is a hole, never read
 //   out              [rows, numQHeads * vHeadDim]          T, or partials for the merge
-// One warp a (query token, query head, split): a lane scores a key, then all lanes add up V. Exact f32 throughout; K and V are
-// read once a query head. This is the path of f32 activations and mixed types, where precision counts and speed does not.
+// One warp a (query token, query head, split): a lane scores a key, then all lanes add up V. Exact f32
+// throughout; K and V are read once a query head. This is the path of f32 activations and mixed types, where
+// precision counts and speed does not.
 #pragma once
 #include "attention-params.cuh"
 
@@ -58,8 +60,8 @@ struct ScalarState {
 };
 
 template <typename T, typename TKv>
-__device__ __forceinline__ void writeScalar(const AttentionParams& p, const ScalarState<TKv>& state, int seq, int token,
-                                            int head, int row) {
+__device__ __forceinline__ void writeScalar(const AttentionParams& p, const ScalarState<TKv>& state, int seq,
+                                            int token, int head, int row) {
   const int lane = threadIdx.x % kWarpSize;
   const bool isPartial = p.numSplits > 1;
   const long long index = isPartial ? partialIndex(p, blockIdx.x, seq, token, head) : 0;
@@ -93,7 +95,8 @@ __global__ void __launch_bounds__(kScalarWarps* kWarpSize)
   const SequenceQueries queries = queriesOf(p, seq);
   if (token >= queries.numTokens) return;
   const int row = queries.firstRow + token, position = queries.firstPosition + token;
-  const KeyRange range = rangeOfSplit(p, visibleKeys(p, queries, token * p.group + head % p.group), blockIdx.x);
+  const KeyRange range =
+      rangeOfSplit(p, visibleKeys(p, queries, token * p.group + head % p.group), blockIdx.x);
   if (p.numSplits > 1 && range.begin == range.end) return;
 
   const T* q = static_cast<const T*>(p.q) + row * p.qStride + head * p.headDim;
@@ -109,9 +112,12 @@ __global__ void __launch_bounds__(kScalarWarps* kWarpSize)
     const long long page = pageOf(p, table, key, range.end, rowInPage);
     const long long cacheRow = static_cast<long long>(rowInPage) * p.numKvHeads + kvHead;
     const bool isVisible = page > 0 && key >= firstKey;
-    const auto* kRow = reinterpret_cast<const TKv*>(p.kCache + page * p.kPageStrideBytes) + cacheRow * p.headDim;
-    const auto* vRow = reinterpret_cast<const TKv*>(p.vCache + page * p.vPageStrideBytes) + cacheRow * p.vHeadDim;
-    const float score = isVisible ? scoreInBase2(dotKey(query, kRow, p.headDim), p.scale, p.softcap) : -kInfinity;
+    const auto* kRow =
+        reinterpret_cast<const TKv*>(p.kCache + page * p.kPageStrideBytes) + cacheRow * p.headDim;
+    const auto* vRow =
+        reinterpret_cast<const TKv*>(p.vCache + page * p.vPageStrideBytes) + cacheRow * p.vHeadDim;
+    const float score =
+        isVisible ? scoreInBase2(dotKey(query, kRow, p.headDim), p.scale, p.softcap) : -kInfinity;
     state.add(score, vRow, p.vHeadDim);
   }
   writeScalar<T, TKv>(p, state, seq, token, head, row);

@@ -4,9 +4,10 @@
 //   pageTable        [?, tableWidth]                       int32; <= 0 is a hole, never read
 //   seqLens          [numSeqs]                             int32, keys visible to the last query
 //   out              [rows, numQHeads * vHeadDim]          bf16, or partials for the merge
-// One block of four warps a (tile of 16 packed query rows, split): the group's query heads share each K and V read. Every warp
-// streams its own blocks of 16 keys through its own ring of stages, so nothing but the end synchronises the block.
-// Bound: HBM. Bytes = 2 * sum(seqLens) * numKvHeads * headDim * 2. Aim: 90 % of the best measured read rate.
+// One block of four warps a (tile of 16 packed query rows, split): the group's query heads share each K and V
+// read. Every warp streams its own blocks of 16 keys through its own ring of stages, so nothing but the end
+// synchronises the block. Bound: HBM. Bytes = 2 * sum(seqLens) * numKvHeads * headDim * 2. Aim: 90 % of the
+// best measured read rate.
 #pragma once
 #include "attention-tile.cuh"
 
@@ -25,12 +26,14 @@ struct DecodeShape {
   static_assert(kDecodeRows * kDim * 4 <= kWarpBytes, "an output tile fits into a warp's stages");
 };
 
-// A warp's walk over its blocks of keys: block i of the warp starts at begin + (i * kDecodeWarps + warp) * kDecodeKeys.
+// A warp's walk over its blocks of keys: block i of the warp starts at begin + (i * kDecodeWarps + warp) *
+// kDecodeKeys.
 struct DecodeBlock {
   int page, rowInPage;  // of key lane % 16
 };
 
-__device__ __forceinline__ DecodeBlock findBlock(const AttentionParams& p, const int* table, int firstKey, int end) {
+__device__ __forceinline__ DecodeBlock findBlock(const AttentionParams& p, const int* table, int firstKey,
+                                                 int end) {
   DecodeBlock block;
   block.page = pageOf(p, table, firstKey + threadIdx.x % kDecodeKeys, end, block.rowInPage);
   return block;
@@ -38,7 +41,8 @@ __device__ __forceinline__ DecodeBlock findBlock(const AttentionParams& p, const
 
 // Starts the copies of one block; every lane moves chunks of several keys.
 template <int kDim>
-__device__ __forceinline__ void copyBlock(const AttentionParams& p, const DecodeBlock& block, int kvHead, unsigned stage) {
+__device__ __forceinline__ void copyBlock(const AttentionParams& p, const DecodeBlock& block, int kvHead,
+                                          unsigned stage) {
   constexpr int kTileBytes = kDecodeKeys * TileShape<kDim>::kRowBytes;
   constexpr int kChunks = TileShape<kDim>::kChunks;
   const int lane = threadIdx.x % kWarpSize;
@@ -50,8 +54,10 @@ __device__ __forceinline__ void copyBlock(const AttentionParams& p, const Decode
     const int cacheRow = rowInPage * p.numKvHeads + kvHead, dim = chunk * kChunkElements;
     const unsigned offset = tileOffset<kChunks>(key, chunk);
     const bool hasK = page > 0 && dim < p.headDim, hasV = page > 0 && dim < p.vHeadDim;
-    const char* k = p.kCache + page * p.kPageStrideBytes + (static_cast<long long>(cacheRow) * p.headDim + dim) * 2;
-    const char* v = p.vCache + page * p.vPageStrideBytes + (static_cast<long long>(cacheRow) * p.vHeadDim + dim) * 2;
+    const char* k =
+        p.kCache + page * p.kPageStrideBytes + (static_cast<long long>(cacheRow) * p.headDim + dim) * 2;
+    const char* v =
+        p.vCache + page * p.vPageStrideBytes + (static_cast<long long>(cacheRow) * p.vHeadDim + dim) * 2;
     copyChunkAsync(stage + offset, hasK ? k : p.kCache, hasK);
     copyChunkAsync(stage + kTileBytes + offset, hasV ? v : p.vCache, hasV);
   }
@@ -60,8 +66,8 @@ __device__ __forceinline__ void copyBlock(const AttentionParams& p, const Decode
 // Streams the warp's blocks of `range` and leaves its part of the softmax in `state`.
 template <int kDim, int kStages>
 __device__ __forceinline__ void decodeKeys(const AttentionParams& p, RowState<kDim>& state, const int* table,
-                                           KeyRange range, int kvHead, const int (&first)[2], const int (&last)[2],
-                                           unsigned queryTile, unsigned stages) {
+                                           KeyRange range, int kvHead, const int (&first)[2],
+                                           const int (&last)[2], unsigned queryTile, unsigned stages) {
   constexpr int kTileBytes = DecodeShape<kDim, kStages>::kTileBytes, kStageBytes = 2 * kTileBytes;
   constexpr int kStep = kDecodeWarps * kDecodeKeys;
   int copied = range.begin + threadIdx.x / kWarpSize * kDecodeKeys;  // first key of the next block to copy
@@ -98,7 +104,8 @@ __device__ __forceinline__ void decodeKeys(const AttentionParams& p, RowState<kD
   }
 }
 
-// Leaves the warp's state in shared memory: outputs [16][kDim] in its stages, (maximum, sum) a row in `stats`.
+// Leaves the warp's state in shared memory: outputs [16][kDim] in its stages, (maximum, sum) a row in
+// `stats`.
 template <int kDim>
 __device__ __forceinline__ void publishState(const RowState<kDim>& state, float* outputs, float (*stats)[2]) {
   const int lane = threadIdx.x % kWarpSize;
@@ -120,12 +127,13 @@ __device__ __forceinline__ void publishState(const RowState<kDim>& state, float*
 // Joins the warps' states and writes the tile's rows.
 template <int kDim, int kStages>
 __device__ __forceinline__ void writeDecode(const AttentionParams& p, const float* outputs,
-                                            const float (*stats)[kDecodeRows][2], const SequenceQueries& queries,
-                                            int tile, int kvHead) {
+                                            const float (*stats)[kDecodeRows][2],
+                                            const SequenceQueries& queries, int tile, int kvHead) {
   constexpr int kWarpFloats = DecodeShape<kDim, kStages>::kWarpBytes / 4;
   const int seq = blockIdx.z, lane = threadIdx.x % kWarpSize;
   for (int row = threadIdx.x / kWarpSize; row < kDecodeRows; row += kDecodeWarps) {
-    const int packed = tile * kDecodeRows + row, token = packed / p.group, head = kvHead * p.group + packed % p.group;
+    const int packed = tile * kDecodeRows + row, token = packed / p.group,
+              head = kvHead * p.group + packed % p.group;
     if (token >= queries.numTokens) return;
     float maximum = -kInfinity, sum = 0.0f, weights[kDecodeWarps];
 #pragma unroll
@@ -141,7 +149,8 @@ __device__ __forceinline__ void writeDecode(const AttentionParams& p, const floa
     for (int dim = lane; dim < p.vHeadDim; dim += kWarpSize) {
       float value = 0.0f;
 #pragma unroll
-      for (int warp = 0; warp < kDecodeWarps; ++warp) value += weights[warp] * outputs[warp * kWarpFloats + row * kDim + dim];
+      for (int warp = 0; warp < kDecodeWarps; ++warp)
+        value += weights[warp] * outputs[warp * kWarpFloats + row * kDim + dim];
       if (isPartial) {
         p.partialOutputs[index * p.vHeadDim + dim] = value;
       } else {
@@ -156,7 +165,8 @@ __device__ __forceinline__ void writeDecode(const AttentionParams& p, const floa
   }
 }
 
-// Grid (splits, KV heads * tiles of 16 packed rows, sequences). Dynamic shared memory: DecodeShape<kDim, kStages>::kSharedBytes.
+// Grid (splits, KV heads * tiles of 16 packed rows, sequences). Dynamic shared memory: DecodeShape<kDim,
+// kStages>::kSharedBytes.
 template <int kDim, int kStages>
 __global__ void __launch_bounds__(kDecodeWarps* kWarpSize)
     pagedDecodeKernel(const __grid_constant__ AttentionParams p) {
@@ -183,12 +193,14 @@ __global__ void __launch_bounds__(kDecodeWarps* kWarpSize)
   }
   const int* table = p.pageTable + static_cast<long long>(p.tableRows[seq]) * p.tableWidth;
   RowState<kDim> state;
-  char* stages = memory + DecodeShape<kDim, kStages>::kQueryBytes + warp * DecodeShape<kDim, kStages>::kWarpBytes;
+  char* stages =
+      memory + DecodeShape<kDim, kStages>::kQueryBytes + warp * DecodeShape<kDim, kStages>::kWarpBytes;
   decodeKeys<kDim, kStages>(p, state, table, range, kvHead, first, last, queryTile, sharedAddress(stages));
   joinSums(state);
   waitCopies<0>();
   publishState(state, reinterpret_cast<float*>(stages), stats[warp]);
   __syncthreads();
-  writeDecode<kDim, kStages>(p, reinterpret_cast<const float*>(memory + DecodeShape<kDim, kStages>::kQueryBytes), stats, queries, tile,
-                    kvHead);
+  writeDecode<kDim, kStages>(p,
+                             reinterpret_cast<const float*>(memory + DecodeShape<kDim, kStages>::kQueryBytes),
+                             stats, queries, tile, kvHead);
 }

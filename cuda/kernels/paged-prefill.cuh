@@ -1,8 +1,9 @@
-// Paged attention of many queries in bf16 on mma.sync (compute capability 8.0 and later): causal, over a cached prefix and the
-// new tokens alike, both read from the pages.
+// Paged attention of many queries in bf16 on mma.sync (compute capability 8.0 and later): causal, over a
+// cached prefix and the new tokens alike, both read from the pages.
 //   q, caches, pageTable, seqLens, out  as in paged-decode.cuh
-// One block of four warps a (tile of 64 packed query rows, KV head, split), 16 rows a warp; K and V pass through two stages of
-// kKeys keys that the whole block shares. Longest tiles come first. Bound: tensor cores, 4 * headDim operations a (row, key).
+// One block of four warps a (tile of 64 packed query rows, KV head, split), 16 rows a warp; K and V pass
+// through two stages of kKeys keys that the whole block shares. Longest tiles come first. Bound: tensor
+// cores, 4 * headDim operations a (row, key).
 #pragma once
 #include "attention-tile.cuh"
 
@@ -19,10 +20,11 @@ struct PrefillShape {
   static constexpr int kSharedBytes = kQueryBytes + kPrefillStages * 2 * kTileBytes;
 };
 
-// Starts the copies of the K and V rows of keys [firstKey, firstKey + kKeys); notes which of them lie in holes.
+// Starts the copies of the K and V rows of keys [firstKey, firstKey + kKeys); notes which of them lie in
+// holes.
 template <int kDim>
-__device__ __forceinline__ void copyKeys(const AttentionParams& p, const int* table, int firstKey, int end, int kvHead,
-                                         unsigned stage, unsigned* holes) {
+__device__ __forceinline__ void copyKeys(const AttentionParams& p, const int* table, int firstKey, int end,
+                                         int kvHead, unsigned stage, unsigned* holes) {
   constexpr int kChunks = TileShape<kDim>::kChunks, kKeys = PrefillShape<kDim>::kKeys;
 #pragma unroll
   for (int i = 0; i < kKeys * kChunks / kPrefillThreads; ++i) {
@@ -32,25 +34,29 @@ __device__ __forceinline__ void copyKeys(const AttentionParams& p, const int* ta
     const int cacheRow = rowInPage * p.numKvHeads + kvHead, dim = chunk * kChunkElements;
     const unsigned offset = tileOffset<kChunks>(key, chunk);
     const bool hasK = page > 0 && dim < p.headDim, hasV = page > 0 && dim < p.vHeadDim;
-    const char* k = p.kCache + page * p.kPageStrideBytes + (static_cast<long long>(cacheRow) * p.headDim + dim) * 2;
-    const char* v = p.vCache + page * p.vPageStrideBytes + (static_cast<long long>(cacheRow) * p.vHeadDim + dim) * 2;
+    const char* k =
+        p.kCache + page * p.kPageStrideBytes + (static_cast<long long>(cacheRow) * p.headDim + dim) * 2;
+    const char* v =
+        p.vCache + page * p.vPageStrideBytes + (static_cast<long long>(cacheRow) * p.vHeadDim + dim) * 2;
     copyChunkAsync(stage + offset, hasK ? k : p.kCache, hasK);
     copyChunkAsync(stage + PrefillShape<kDim>::kTileBytes + offset, hasV ? v : p.vCache, hasV);
   }
   if (threadIdx.x < kKeys) {
     int rowInPage;
-    const unsigned mask = __ballot_sync(kFullWarp, pageOf(p, table, firstKey + threadIdx.x, end, rowInPage) == 0);
+    const unsigned mask =
+        __ballot_sync(kFullWarp, pageOf(p, table, firstKey + threadIdx.x, end, rowInPage) == 0);
     if (threadIdx.x % kWarpSize == 0) holes[threadIdx.x / kWarpSize] = mask;
   }
 }
 
 // Rows of the warp's tile and what they see.
 struct PrefillRows {
-  int first[2], last[2];           // keys of this lane's two rows
-  int wholeBegin, wholeEnd;        // every row of the warp sees all of [wholeBegin, wholeEnd)
+  int first[2], last[2];     // keys of this lane's two rows
+  int wholeBegin, wholeEnd;  // every row of the warp sees all of [wholeBegin, wholeEnd)
 };
 
-__device__ __forceinline__ PrefillRows rowsOfWarp(const AttentionParams& p, const SequenceQueries& queries, int firstRow) {
+__device__ __forceinline__ PrefillRows rowsOfWarp(const AttentionParams& p, const SequenceQueries& queries,
+                                                  int firstRow) {
   PrefillRows rows;
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
@@ -80,7 +86,8 @@ __device__ __forceinline__ void writePrefill(const AttentionParams& p, const Row
     for (int column = 0; column < TileShape<kDim>::kColumns; ++column) {
       const int dim = column * 8 + lane % 4 * 2;
       if (dim >= p.vHeadDim) continue;
-      const float values[2] = {state.output[column][2 * row] * scale, state.output[column][2 * row + 1] * scale};
+      const float values[2] = {state.output[column][2 * row] * scale,
+                               state.output[column][2 * row + 1] * scale};
       if (isPartial) {
         storeFloats<float, 2>(p.partialOutputs + index * p.vHeadDim + dim, values);
       } else {
@@ -96,7 +103,8 @@ __device__ __forceinline__ void writePrefill(const AttentionParams& p, const Row
 
 // Grid (splits, KV heads * tiles, sequences). Dynamic shared memory: PrefillShape<kDim>::kSharedBytes.
 template <int kDim>
-__global__ void __launch_bounds__(kPrefillThreads) pagedPrefillKernel(const __grid_constant__ AttentionParams p) {
+__global__ void __launch_bounds__(kPrefillThreads)
+    pagedPrefillKernel(const __grid_constant__ AttentionParams p) {
   constexpr int kKeys = PrefillShape<kDim>::kKeys;
   constexpr int kTileBytes = PrefillShape<kDim>::kTileBytes, kStageBytes = 2 * kTileBytes;
   extern __shared__ __align__(128) char memory[];
@@ -110,7 +118,8 @@ __global__ void __launch_bounds__(kPrefillThreads) pagedPrefillKernel(const __gr
 
   const unsigned queryTile = sharedAddress(memory), stages = queryTile + PrefillShape<kDim>::kQueryBytes;
   const int* table = p.pageTable + static_cast<long long>(p.tableRows[seq]) * p.tableWidth;
-  copyQueries<kDim>(p, queryTile, queries, kvHead, tile * kPrefillRows, kPrefillRows, threadIdx.x, kPrefillThreads);
+  copyQueries<kDim>(p, queryTile, queries, kvHead, tile * kPrefillRows, kPrefillRows, threadIdx.x,
+                    kPrefillThreads);
   copyKeys<kDim>(p, table, range.begin, range.end, kvHead, stages, holes[0]);
   commitCopies();
   if (threadIdx.x < kPrefillStages && kKeys <= 32) holes[threadIdx.x][1] = 0;
@@ -123,11 +132,13 @@ __global__ void __launch_bounds__(kPrefillThreads) pagedPrefillKernel(const __gr
     waitCopies<0>();
     __syncthreads();  // the stage has arrived for every thread, and every warp is done with the other one
     if (base + kKeys < range.end) {
-      copyKeys<kDim>(p, table, base + kKeys, range.end, kvHead, stages + (stage ^ 1) * kStageBytes, holes[stage ^ 1]);
+      copyKeys<kDim>(p, table, base + kKeys, range.end, kvHead, stages + (stage ^ 1) * kStageBytes,
+                     holes[stage ^ 1]);
     }
     commitCopies();
     const unsigned keyTile = stages + stage * kStageBytes;
-    const unsigned long long hidden = holes[stage][0] | static_cast<unsigned long long>(holes[stage][1]) << 32;
+    const unsigned long long hidden = holes[stage][0] | static_cast<unsigned long long>(holes[stage][1])
+                                                            << 32;
     const bool isWhole = hidden == 0 && base >= rows.wholeBegin && base + kKeys <= rows.wholeEnd;
     float scores[kKeys / 8][4] = {};
     scoreKeys<kDim, kKeys>(scores, queryTile, warpRow, keyTile, 0, p.headDim);

@@ -1,8 +1,8 @@
 // Philox4x32-10, the counter-based generator behind every draw: the first word of the block at a counter.
 #pragma once
 
-__device__ __forceinline__ unsigned philox(unsigned keyLow, unsigned keyHigh, unsigned c0, unsigned c1, unsigned c2,
-                                           unsigned c3) {
+__device__ __forceinline__ unsigned philox(unsigned keyLow, unsigned keyHigh, unsigned c0, unsigned c1,
+                                           unsigned c2, unsigned c3) {
   constexpr unsigned kMultiplier0 = 0xd2511f53u, kMultiplier1 = 0xcd9e8d57u;
   constexpr unsigned kWeyl0 = 0x9e3779b9u, kWeyl1 = 0xbb67ae85u;
 #pragma unroll

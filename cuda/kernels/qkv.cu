@@ -8,8 +8,8 @@ using namespace granary;
 extern "C" int32_t granary_qkv(const GranaryQkv* args) {
   const GranaryQkv& a = *args;
   GRANARY_TRY(enter());
-  GRANARY_REQUIRE(a.rows >= 0 && a.numQHeads > 0 && a.numKvHeads >= 0, "qkv: %d rows, %d and %d heads", a.rows,
-                  a.numQHeads, a.numKvHeads);
+  GRANARY_REQUIRE(a.rows >= 0 && a.numQHeads > 0 && a.numKvHeads >= 0, "qkv: %d rows, %d and %d heads",
+                  a.rows, a.numQHeads, a.numKvHeads);
   GRANARY_REQUIRE(a.headDim > 0 && a.headDim <= kQkvMaxDim && a.vHeadDim > 0 && a.vHeadDim <= kQkvMaxDim,
                   "qkv: head dimensions %d and %d", a.headDim, a.vHeadDim);
   GRANARY_REQUIRE(a.cosSin == 0 || (a.pairs > 0 && 2 * a.pairs <= a.headDim), "qkv: %d pairs", a.pairs);
@@ -18,17 +18,34 @@ extern "C" int32_t granary_qkv(const GranaryQkv* args) {
   GRANARY_REQUIRE(a.kCache == 0 || (a.pageSize > 0 && a.locations != 0), "qkv: page size %d", a.pageSize);
   if (a.rows == 0) return GRANARY_OK;
   // Block 0 is never written: no location may lie in it.
-  if (a.kCache != 0) GRANARY_TRY(checkIds("qkv locations", a.locations, a.rows, 0, a.pageSize, IdRange::kForbidden));
+  if (a.kCache != 0)
+    GRANARY_TRY(checkIds("qkv locations", a.locations, a.rows, 0, a.pageSize, IdRange::kForbidden));
   const dim3 grid(a.rows, ceilDivide(a.numQHeads + 2 * a.numKvHeads, kQkvWarps));
   return withFloat(a.dtype, [&](auto element) {
     return withFloat(a.kvDtype, [&](auto kvElement) {
       using T = decltype(element);
       using TKv = decltype(kvElement);
-      const QkvParams<T, TKv> params{
-          pointer<T>(a.qkv), pointer<T>(a.qOut), pointer<float>(a.qNorm), pointer<float>(a.kNorm),
-          pointer<float>(a.cosSin), pointer<int>(a.locations), pointer<char>(a.kCache), pointer<char>(a.vCache),
-          a.qkvStride, a.qOutStride, a.kPageStrideBytes, a.vPageStrideBytes, a.numQHeads, a.numKvHeads, a.headDim,
-          a.vHeadDim, a.pairs, a.pageSize, a.interleaved, a.eps, a.normWeightOffset};
+      const QkvParams<T, TKv> params{pointer<T>(a.qkv),
+                                     pointer<T>(a.qOut),
+                                     pointer<float>(a.qNorm),
+                                     pointer<float>(a.kNorm),
+                                     pointer<float>(a.cosSin),
+                                     pointer<int>(a.locations),
+                                     pointer<char>(a.kCache),
+                                     pointer<char>(a.vCache),
+                                     a.qkvStride,
+                                     a.qOutStride,
+                                     a.kPageStrideBytes,
+                                     a.vPageStrideBytes,
+                                     a.numQHeads,
+                                     a.numKvHeads,
+                                     a.headDim,
+                                     a.vHeadDim,
+                                     a.pairs,
+                                     a.pageSize,
+                                     a.interleaved,
+                                     a.eps,
+                                     a.normWeightOffset};
       return launch<qkvKernel<T, TKv>>("qkv", grid, kQkvWarps * kWarpSize, 0, params);
     });
   });

@@ -1,5 +1,6 @@
-// From a row of projected q, k and v to queries and cache rows: optional RMS norm of each q and k head, optional rotation of its
-// first 2 * pairs dimensions, q written to qOut, k and v rounded to the cache's type and written at their location.
+// From a row of projected q, k and v to queries and cache rows: optional RMS norm of each q and k head,
+// optional rotation of its first 2 * pairs dimensions, q written to qOut, k and v rounded to the cache's type
+// and written at their location.
 //   qkv        [rows, q heads * headDim | kv heads * headDim | kv heads * vHeadDim]  T, with a stride
 //   qOut       [rows, q heads * headDim]  T, with a stride; may be qkv
 //   cosSin     [rows, pairs, 2]           f32
@@ -28,7 +29,8 @@ struct QkvParams {
 };
 
 // Normalises the warp's head in shared memory.
-__device__ __forceinline__ void normaliseHead(float* head, int dim, const float* weight, float eps, float offset) {
+__device__ __forceinline__ void normaliseHead(float* head, int dim, const float* weight, float eps,
+                                              float offset) {
   float squares = 0.0f;
   for (int i = threadIdx.x % kWarpSize; i < dim; i += kWarpSize) squares += head[i] * head[i];
   const float scale = rsqrtf(warpSum(squares) / static_cast<float>(dim) + eps);

@@ -1,4 +1,5 @@
-// Token ids the host did not know yet: a negative id becomes lastTokens[-id - 1], what the sampler left for that slot.
+// Token ids the host did not know yet: a negative id becomes lastTokens[-id - 1], what the sampler left for
+// that slot.
 //   ids         [rows]      int32, changed in place
 //   lastTokens  [numSlots]  int32
 // One thread a row.

@@ -1,4 +1,5 @@
-// The library's state and its errors: initialisation, the sticky device error, kernel registration, debug checks.
+// The library's state and its errors: initialisation, the sticky device error, kernel registration, debug
+// checks.
 #include "runtime.h"
 
 #include <climits>
@@ -30,8 +31,9 @@ int32_t loadKernels() {
     cudaFuncAttributes attributes;
     GRANARY_TRY(check(cudaFuncGetAttributes(&attributes, entry->function), "loading kernels"));
     const int dynamicLimit = runtime.sharedBytesPerBlock - static_cast<int>(attributes.sharedSizeBytes);
-    GRANARY_TRY(check(cudaFuncSetAttribute(entry->function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           dynamicLimit), "shared memory of a kernel"));
+    GRANARY_TRY(check(
+        cudaFuncSetAttribute(entry->function, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamicLimit),
+        "shared memory of a kernel"));
   }
   return GRANARY_OK;
 }
@@ -40,7 +42,8 @@ int32_t readDevice(int ordinal) {
   int* const targets[] = {&runtime.numMultiprocessors, &runtime.computeMajor, &runtime.computeMinor,
                           &runtime.sharedBytesPerBlock};
   const cudaDeviceAttr attributes[] = {cudaDevAttrMultiProcessorCount, cudaDevAttrComputeCapabilityMajor,
-                                       cudaDevAttrComputeCapabilityMinor, cudaDevAttrMaxSharedMemoryPerBlockOptin};
+                                       cudaDevAttrComputeCapabilityMinor,
+                                       cudaDevAttrMaxSharedMemoryPerBlockOptin};
   for (int i = 0; i < 4; ++i) {
     GRANARY_TRY(check(cudaDeviceGetAttribute(targets[i], attributes[i], ordinal), "device attributes"));
   }
@@ -56,8 +59,9 @@ int32_t acquire(const GranaryInit& args) {
   GRANARY_TRY(check(cudaStreamCreateWithFlags(&runtime.stream, cudaStreamNonBlocking), "compute stream"));
   runtime.workspaceBytes = args.workspaceBytes > 0 ? args.workspaceBytes : kDefaultWorkspaceBytes;
   GRANARY_TRY(check(cudaMalloc(&runtime.workspace, runtime.workspaceBytes), "workspace"));
-  GRANARY_TRY(check(cudaHostAlloc(reinterpret_cast<void**>(&runtime.violation), sizeof(int32_t),
-                                  cudaHostAllocMapped), "debug check word"));
+  GRANARY_TRY(
+      check(cudaHostAlloc(reinterpret_cast<void**>(&runtime.violation), sizeof(int32_t), cudaHostAllocMapped),
+            "debug check word"));
   *runtime.violation = INT_MAX;
   GRANARY_TRY(loadKernels());
   return openCublasLt();
@@ -85,7 +89,8 @@ int32_t fail(GranaryStatus status, const char* format, ...) {
 int32_t check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return GRANARY_OK;
   cudaGetLastError();  // not sticky in the runtime: clear it, we keep our own record
-  if (error == cudaErrorMemoryAllocation) return fail(GRANARY_OUT_OF_MEMORY, "%s: out of device memory", what);
+  if (error == cudaErrorMemoryAllocation)
+    return fail(GRANARY_OUT_OF_MEMORY, "%s: out of device memory", what);
   fail(GRANARY_DEVICE, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
   if (!isSticky) std::memcpy(stickyError, lastError, kErrorBytes);
   isSticky = true;
@@ -114,11 +119,12 @@ int32_t enterOutsideCapture(const char* what) {
   return runtime.isCapturing ? fail(GRANARY_CAPTURE, "%s is not allowed inside a capture", what) : GRANARY_OK;
 }
 
-int32_t checkIds(const char* what, granary_address ids, int64_t count, int32_t low, int32_t high, IdRange range) {
+int32_t checkIds(const char* what, granary_address ids, int64_t count, int32_t low, int32_t high,
+                 IdRange range) {
   if (!runtime.debugChecks || ids == 0 || count == 0) return GRANARY_OK;
   constexpr int kThreads = 256;
   const int64_t blocks = ceilDivide(count, kThreads);
-  const CheckIdsParams params{pointer<int>(ids), runtime.violation, count, low, high,
+  const CheckIdsParams params{pointer<int>(ids),           runtime.violation, count, low, high,
                               range == IdRange::kForbidden};
   return launch<checkIdsKernel>(what, dim3(blocks < 1024 ? blocks : 1024), kThreads, 0, params);
 }
@@ -129,7 +135,9 @@ using namespace granary;
 
 extern "C" {
 
-const char* granary_last_error(void) { return lastError; }
+const char* granary_last_error(void) {
+  return lastError;
+}
 
 int32_t granary_init(const GranaryInit* args) {
   GRANARY_REQUIRE(!runtime.isInitialised, "granary_init was called twice");

@@ -1,5 +1,5 @@
-// What the host side of the CUDA library shares: its one state, the entry check of every exported function, and kernel launches.
-// Not a device source: NVRTC never sees it.
+// What the host side of the CUDA library shares: its one state, the entry check of every exported function,
+// and kernel launches. Not a device source: NVRTC never sees it.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -20,7 +20,8 @@ struct Runtime {
   cudaStream_t stream = nullptr;
   void* workspace = nullptr;
   int64_t workspaceBytes = 0;
-  int32_t* violation = nullptr;  // page-locked; a debug check on the device writes the id that broke a rule, else INT32_MAX
+  int32_t* violation =
+      nullptr;  // page-locked; a debug check on the device writes the id that broke a rule, else INT32_MAX
 };
 extern Runtime runtime;
 
@@ -60,10 +61,18 @@ T* pointer(granary_address address) {
   return reinterpret_cast<T*>(address);
 }
 
-inline int64_t ceilDivide(int64_t value, int64_t by) { return (value + by - 1) / by; }
-inline int64_t alignUp(int64_t value, int64_t to) { return ceilDivide(value, to) * to; }
-inline bool isFloat(int32_t dtype) { return dtype == GRANARY_F32 || dtype == GRANARY_BF16; }
-inline int32_t bytesOf(int32_t dtype) { return dtype == GRANARY_F32 || dtype == GRANARY_I32 ? 4 : 2; }
+inline int64_t ceilDivide(int64_t value, int64_t by) {
+  return (value + by - 1) / by;
+}
+inline int64_t alignUp(int64_t value, int64_t to) {
+  return ceilDivide(value, to) * to;
+}
+inline bool isFloat(int32_t dtype) {
+  return dtype == GRANARY_F32 || dtype == GRANARY_BF16;
+}
+inline int32_t bytesOf(int32_t dtype) {
+  return dtype == GRANARY_F32 || dtype == GRANARY_I32 ? 4 : 2;
+}
 
 // Calls `visit` with a value of the element type that `dtype`, f32 or bf16, names.
 template <typename Visitor>
@@ -76,8 +85,8 @@ inline bool isWide(granary_address address, int64_t stride, int64_t columns) {
   return address % 16 == 0 && stride % 8 == 0 && columns % 8 == 0;
 }
 
-// With debug checks on: every id of the device array has to lie in [low, high), or has to stay out of it. A breach surfaces in
-// later calls.
+// With debug checks on: every id of the device array has to lie in [low, high), or has to stay out of it. A
+// breach surfaces in later calls.
 enum class IdRange { kRequired, kForbidden };
 int32_t checkIds(const char* what, granary_address ids, int64_t count, int32_t low, int32_t high,
                  IdRange range = IdRange::kRequired);
@@ -85,13 +94,13 @@ int32_t checkIds(const char* what, granary_address ids, int64_t count, int32_t l
 }  // namespace granary
 
 // Returns from the exported function when `status` is not 0.
-#define GRANARY_TRY(expression)                       \
-  do {                                                \
-    const int32_t tried = (expression);               \
-    if (tried != GRANARY_OK) return tried;            \
+#define GRANARY_TRY(expression)            \
+  do {                                     \
+    const int32_t tried = (expression);    \
+    if (tried != GRANARY_OK) return tried; \
   } while (0)
 
-#define GRANARY_REQUIRE(condition, ...)               \
-  do {                                                \
+#define GRANARY_REQUIRE(condition, ...)                                   \
+  do {                                                                    \
     if (!(condition)) return granary::fail(GRANARY_INVALID, __VA_ARGS__); \
   } while (0)

@@ -1,6 +1,6 @@
-// The first half of sampling a row: penalties, biases, suppression and mask, in place, and whether the row holds a NaN.
-// The block strides over the row; list entries go one to a thread. The mask is applied together with the penalties, since a bias
-// cannot lift minus infinity.
+// The first half of sampling a row: penalties, biases, suppression and mask, in place, and whether the row
+// holds a NaN. The block strides over the row; list entries go one to a thread. The mask is applied together
+// with the penalties, since a bias cannot lift minus infinity.
 #pragma once
 #include "sample-params.cuh"
 
@@ -10,13 +10,17 @@ __device__ __forceinline__ float penalise(const SlotParams& slot, unsigned count
   logit = logit > 0.0f ? __fdiv_rn(logit, slot.repetitionPenalty) : logit * slot.repetitionPenalty;
   const unsigned times = count & 0x7fffffffu;
   if (times == 0) return logit;
-  return __fsub_rn(__fsub_rn(logit, __fmul_rn(slot.frequencyPenalty, static_cast<float>(times))), slot.presencePenalty);
+  return __fsub_rn(__fsub_rn(logit, __fmul_rn(slot.frequencyPenalty, static_cast<float>(times))),
+                   slot.presencePenalty);
 }
 
-__device__ __forceinline__ bool adjustRow(const SampleParams& p, const SlotParams& slot, int slotIndex, float* logits) {
+__device__ __forceinline__ bool adjustRow(const SampleParams& p, const SlotParams& slot, int slotIndex,
+                                          float* logits) {
   const unsigned* counts = nullptr;
-  if (slot.usesCounts != 0 && p.counts != nullptr) counts = p.counts + static_cast<long long>(slotIndex) * p.vocab;
-  const unsigned* mask = p.mask == nullptr ? nullptr : p.mask + static_cast<long long>(blockIdx.x) * ((p.vocab + 31) / 32);
+  if (slot.usesCounts != 0 && p.counts != nullptr)
+    counts = p.counts + static_cast<long long>(slotIndex) * p.vocab;
+  const unsigned* mask =
+      p.mask == nullptr ? nullptr : p.mask + static_cast<long long>(blockIdx.x) * ((p.vocab + 31) / 32);
   if (counts == nullptr && mask == nullptr) return false;
   bool holdsNan = false;
   for (int i = threadIdx.x; i < p.vocab; i += kSampleThreads) {
@@ -30,7 +34,8 @@ __device__ __forceinline__ bool adjustRow(const SampleParams& p, const SlotParam
 }
 
 // The first entry of an id adds all of that id's biases in order: no two threads touch one logit.
-__device__ __forceinline__ void addBiases(const SampleParams& p, const SlotParams& slot, int slotIndex, float* logits) {
+__device__ __forceinline__ void addBiases(const SampleParams& p, const SlotParams& slot, int slotIndex,
+                                          float* logits) {
   const long long base = static_cast<long long>(slotIndex) * p.biasCapacity;
   const int* ids = p.biasIds + base;
   const int count = min(slot.numBiases, p.biasCapacity);
@@ -48,10 +53,12 @@ __device__ __forceinline__ void addBiases(const SampleParams& p, const SlotParam
   }
 }
 
-__device__ __forceinline__ bool suppress(const SampleParams& p, const SlotParams& slot, int slotIndex, float* logits) {
+__device__ __forceinline__ bool suppress(const SampleParams& p, const SlotParams& slot, int slotIndex,
+                                         float* logits) {
   bool holdsNan = false;
   const int* ids = p.suppressedIds + static_cast<long long>(slotIndex) * p.suppressedCapacity;
-  const int count = p.positions[blockIdx.x] < slot.suppressBelow ? min(slot.numSuppressed, p.suppressedCapacity) : 0;
+  const int count =
+      p.positions[blockIdx.x] < slot.suppressBelow ? min(slot.numSuppressed, p.suppressedCapacity) : 0;
   for (int i = threadIdx.x; i < count; i += kSampleThreads) {
     const int id = ids[i];
     if (id < 0 || id >= p.vocab) continue;
@@ -62,7 +69,8 @@ __device__ __forceinline__ bool suppress(const SampleParams& p, const SlotParams
 }
 
 // True when this thread met a NaN that a later step of these may have hidden.
-__device__ __forceinline__ bool adjustLogits(const SampleParams& p, const SlotParams& slot, int slotIndex, float* logits) {
+__device__ __forceinline__ bool adjustLogits(const SampleParams& p, const SlotParams& slot, int slotIndex,
+                                             float* logits) {
   bool holdsNan = adjustRow(p, slot, slotIndex, logits);
   __syncthreads();
   addBiases(p, slot, slotIndex, logits);

@@ -1,5 +1,5 @@
-// top-k and top-p over the scaled logits of a row, exactly: bisection over the 32 bits of the ordered value, a pass each.
-// Values of equal logits are kept from the lowest id on. Slow and exact for any distribution.
+// top-k and top-p over the scaled logits of a row, exactly: bisection over the 32 bits of the ordered value,
+// a pass each. Values of equal logits are kept from the lowest id on. Slow and exact for any distribution.
 #pragma once
 #include "sample-params.cuh"
 
@@ -9,7 +9,9 @@ struct Threshold {
   Mass numTies;
 };
 
-__device__ __forceinline__ float valueOfKey(unsigned key) { return fromOrderedBits(key); }
+__device__ __forceinline__ float valueOfKey(unsigned key) {
+  return fromOrderedBits(key);
+}
 
 // What counts towards a bound: one a token (top-k) or its weight (top-p).
 template <bool kByMass>
@@ -19,8 +21,8 @@ __device__ __forceinline__ Mass measureOf(float scaled) {
 
 // Measure of the kept tokens whose key is at least `key`.
 template <bool kByMass>
-__device__ __forceinline__ Mass measureFrom(const SampleParams& p, const float* row, unsigned key, const Threshold& kept,
-                                            Mass (&shared)[kSampleWarps]) {
+__device__ __forceinline__ Mass measureFrom(const SampleParams& p, const float* row, unsigned key,
+                                            const Threshold& kept, Mass (&shared)[kSampleWarps]) {
   Mass measure = 0;
   for (int i = threadIdx.x; i < p.vocab; i += kSampleThreads) {
     const unsigned own = orderedBits(row[i]);
@@ -32,10 +34,11 @@ __device__ __forceinline__ Mass measureFrom(const SampleParams& p, const float* 
   return blockMassSum(measure, shared);
 }
 
-// Narrows `kept` to the shortest descending prefix whose measure reaches `target` (> 0); unchanged if none does.
+// Narrows `kept` to the shortest descending prefix whose measure reaches `target` (> 0); unchanged if none
+// does.
 template <bool kByMass>
-__device__ __forceinline__ Threshold narrow(const SampleParams& p, const float* row, const Threshold& kept, Mass target,
-                                            Mass (&shared)[kSampleWarps]) {
+__device__ __forceinline__ Threshold narrow(const SampleParams& p, const float* row, const Threshold& kept,
+                                            Mass target, Mass (&shared)[kSampleWarps]) {
   if (measureFrom<kByMass>(p, row, kept.key, kept, shared) <= target) return kept;
   unsigned key = 0;
 #pragma unroll 1

@@ -31,11 +31,13 @@ struct SampleParams {
   int vocab, biasCapacity, suppressedCapacity, draw;
 };
 
-// Weights are summed as integers, in units of 2^-40 of the largest: an integer sum does not depend on its order, so neither does
-// the token. 2^18 tokens of weight 1 stay below 2^63.
+// Weights are summed as integers, in units of 2^-40 of the largest: an integer sum does not depend on its
+// order, so neither does the token. 2^18 tokens of weight 1 stay below 2^63.
 using Mass = unsigned long long;
 
-__device__ __forceinline__ Mass massOf(float scaled) { return __float2ull_rn(expf(scaled) * 1099511627776.0f); }
+__device__ __forceinline__ Mass massOf(float scaled) {
+  return __float2ull_rn(expf(scaled) * 1099511627776.0f);
+}
 
 __device__ __forceinline__ Mass warpMassSum(Mass mass) {
 #pragma unroll

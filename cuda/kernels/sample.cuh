@@ -4,8 +4,9 @@
 //   params              [numSlots]                   SlotParams
 //   counts              [numSlots, vocab]            uint32
 //   out, lastTokens     [rows], [numSlots]           int32
-// One block a row. The scaled logits (logit - largest) / temperature replace the logits; a warp sums a segment of the row, so that
-// the draw walks through one segment only. Bound: L2, four reads of the row without top-k and top-p.
+// One block a row. The scaled logits (logit - largest) / temperature replace the logits; a warp sums a
+// segment of the row, so that the draw walks through one segment only. Bound: L2, four reads of the row
+// without top-k and top-p.
 #pragma once
 #include "philox.cuh"
 #include "sample-adjust.cuh"
@@ -28,7 +29,8 @@ __device__ __forceinline__ Segment segmentOf(int warp, int vocab) {
 }
 
 // Replaces logits by (logit - largest) / temperature; what min-p drops becomes minus infinity.
-__device__ __forceinline__ void scaleRow(const SampleParams& p, const SlotParams& slot, float* logits, float largest) {
+__device__ __forceinline__ void scaleRow(const SampleParams& p, const SlotParams& slot, float* logits,
+                                         float largest) {
   const float bound = fminf(slot.minP, 1.0f);
   for (int i = threadIdx.x; i < p.vocab; i += kSampleThreads) {
     float scaled = __fdiv_rn(logits[i] - largest, slot.temperature);
@@ -56,10 +58,10 @@ __device__ __forceinline__ void sumSegments(const SampleParams& p, const float* 
   __syncthreads();
 }
 
-// First id of the segment whose cumulative mass exceeds `bound`, `before` being the mass and `tieRank` the number of threshold
-// tokens ahead of the segment.
-__device__ __forceinline__ int walkSegment(const float* row, const Segment& segment, const Threshold& kept, Mass bound,
-                                           Mass before, Mass tieRank) {
+// First id of the segment whose cumulative mass exceeds `bound`, `before` being the mass and `tieRank` the
+// number of threshold tokens ahead of the segment.
+__device__ __forceinline__ int walkSegment(const float* row, const Segment& segment, const Threshold& kept,
+                                           Mass bound, Mass before, Mass tieRank) {
   const int lane = threadIdx.x % kWarpSize;
   for (int base = segment.begin; base < segment.end; base += kWarpSize) {
     const int i = base + lane;
@@ -81,10 +83,10 @@ __device__ __forceinline__ int walkSegment(const float* row, const Segment& segm
   return -1;
 }
 
-// The first token in ascending id order whose cumulative kept mass exceeds u times the total, u = (random + 1/2) / 2^32. Called
-// by the first warp.
-__device__ __forceinline__ int drawToken(const SampleParams& p, const float* row, const Threshold& kept, unsigned random,
-                                         const SampleShared& shared) {
+// The first token in ascending id order whose cumulative kept mass exceeds u times the total, u = (random +
+// 1/2) / 2^32. Called by the first warp.
+__device__ __forceinline__ int drawToken(const SampleParams& p, const float* row, const Threshold& kept,
+                                         unsigned random, const SampleShared& shared) {
   const Mass unit = kept.numTies > 0 ? massOf(valueOfKey(kept.key)) : 0;
   const auto keptTies = [&](Mass ahead, Mass own) {
     return ahead >= kept.numTies ? 0 : (own < kept.numTies - ahead ? own : kept.numTies - ahead);
@@ -95,7 +97,8 @@ __device__ __forceinline__ int drawToken(const SampleParams& p, const float* row
     total += shared.masses[warp] + keptTies(ties, shared.ties[warp]) * unit;
     ties += shared.ties[warp];
   }
-  // floor(total * (2 * random + 1) / 2^33); a sum exceeds the exact bound if and only if it exceeds its floor.
+  // floor(total * (2 * random + 1) / 2^33); a sum exceeds the exact bound if and only if it exceeds its
+  // floor.
   const Mass twice = 2ull * random + 1;
   const Mass bound = __umul64hi(total, twice) << 31 | (total * twice) >> 33;
   Mass before = 0;
@@ -110,8 +113,8 @@ __device__ __forceinline__ int drawToken(const SampleParams& p, const float* row
   return -1;
 }
 
-__device__ __forceinline__ Threshold keepLikely(const SampleParams& p, const SlotParams& slot, const float* row,
-                                                SampleShared& shared) {
+__device__ __forceinline__ Threshold keepLikely(const SampleParams& p, const SlotParams& slot,
+                                                const float* row, SampleShared& shared) {
   Threshold kept{orderedBits(-kInfinity), 0};
   if (slot.topK > 0 && slot.topK < p.vocab) kept = narrow<false>(p, row, kept, slot.topK, shared.masses);
   if (slot.topP < 1.0f) {
@@ -124,8 +127,8 @@ __device__ __forceinline__ Threshold keepLikely(const SampleParams& p, const Slo
 }
 
 // The block's row; the result is valid in the first warp.
-__device__ __forceinline__ int sampleRow(const SampleParams& p, const SlotParams& slot, int slotIndex, float* logits,
-                                         SampleShared& shared) {
+__device__ __forceinline__ int sampleRow(const SampleParams& p, const SlotParams& slot, int slotIndex,
+                                         float* logits, SampleShared& shared) {
   bool holdsNan = adjustLogits(p, slot, slotIndex, logits), hasFinite = false;
   OrderedKey best = 0;
   for (int i = threadIdx.x; i < p.vocab; i += kSampleThreads) {

@@ -2,8 +2,9 @@
 //   table    [?]      int32
 //   indices  [count]  int32
 //   values   [count]  int32
-// One warp takes the entries in order, 32 at a time: among those the highest lane of an index writes, and __syncwarp orders one
-// round's writes before the next. Eight rounds are loaded at once to hide the latency. Table changes of a step: a few hundred.
+// One warp takes the entries in order, 32 at a time: among those the highest lane of an index writes, and
+// __syncwarp orders one round's writes before the next. Eight rounds are loaded at once to hide the latency.
+// Table changes of a step: a few hundred.
 #pragma once
 #include "numeric.cuh"
 

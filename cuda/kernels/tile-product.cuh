@@ -1,5 +1,6 @@
-// A 64 x 64 tile of x * weight^T on the arithmetic units, f32 accumulation in ascending k: the product of every pair of element
-// types that cuBLASLt does not take, and of grouped rows. 256 threads, 4 x 4 results each. Bound: FFMA.
+// A 64 x 64 tile of x * weight^T on the arithmetic units, f32 accumulation in ascending k: the product of
+// every pair of element types that cuBLASLt does not take, and of grouped rows. 256 threads, 4 x 4 results
+// each. Bound: FFMA.
 #pragma once
 #include "numeric.cuh"
 
@@ -16,9 +17,15 @@ struct TileShared {
 };
 
 // Row of a tile that this thread loads as its i-th.
-__device__ __forceinline__ int tileLoadRow(int i) { return threadIdx.x / kTileDepth + i * (kTileThreads / kTileDepth); }
-__device__ __forceinline__ int tileFirstRow() { return threadIdx.x / (kTileSide / kTileResults) * kTileResults; }
-__device__ __forceinline__ int tileFirstColumn() { return threadIdx.x % (kTileSide / kTileResults) * kTileResults; }
+__device__ __forceinline__ int tileLoadRow(int i) {
+  return threadIdx.x / kTileDepth + i * (kTileThreads / kTileDepth);
+}
+__device__ __forceinline__ int tileFirstRow() {
+  return threadIdx.x / (kTileSide / kTileResults) * kTileResults;
+}
+__device__ __forceinline__ int tileFirstColumn() {
+  return threadIdx.x % (kTileSide / kTileResults) * kTileResults;
+}
 
 template <typename T>
 __device__ __forceinline__ void stageTile(float (&tile)[kTileDepth][kTileSide + 4],
@@ -31,12 +38,12 @@ __device__ __forceinline__ void stageTile(float (&tile)[kTileDepth][kTileSide + 
   }
 }
 
-// results[i][j] = dot(x row tileFirstRow() + i, weight row tileFirstColumn() + j). xRows and weightRows are the rows that this
-// thread loads; null is a row of zeros. Every thread of the block has to call it.
+// results[i][j] = dot(x row tileFirstRow() + i, weight row tileFirstColumn() + j). xRows and weightRows are
+// the rows that this thread loads; null is a row of zeros. Every thread of the block has to call it.
 template <typename T, typename TWeight>
 __device__ __forceinline__ void multiplyTile(TileShared& shared, const T* const (&xRows)[kTileRowsPerThread],
-                                             const TWeight* const (&weightRows)[kTileRowsPerThread], int depth,
-                                             float (&results)[kTileResults][kTileResults]) {
+                                             const TWeight* const (&weightRows)[kTileRowsPerThread],
+                                             int depth, float (&results)[kTileResults][kTileResults]) {
   const int row = tileFirstRow(), column = tileFirstColumn();
 #pragma unroll
   for (int i = 0; i < kTileResults * kTileResults; ++i) results[i / kTileResults][i % kTileResults] = 0.0f;

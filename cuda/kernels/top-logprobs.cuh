@@ -1,8 +1,10 @@
-// The k best log-probabilities of each row in descending order, ties to the lower id; and value and rank of a chosen token.
+// The k best log-probabilities of each row in descending order, ties to the lower id; and value and rank of a
+// chosen token.
 //   logprobs                   [rows, columns] with a stride  f32
 //   ids, values                [rows, k]                      int32, f32
 //   chosen                     [rows]                         int32; a negative one is skipped
-//   chosenValues, chosenRanks  [rows]                         f32, int32: 1 + the number of strictly greater entries
+//   chosenValues, chosenRanks  [rows]                         f32, int32: 1 + the number of strictly greater
+//   entries
 // One block a row and one pass over it (from L2) for each of the k: k is at most 20 and the op is rare.
 #pragma once
 #include "ordered-key.cuh"

@@ -13,16 +13,16 @@ constexpr int64_t kMaxGridRows = 65535;
 
 int32_t checkWeight(const GranaryWeight& a) {
   GRANARY_REQUIRE(isFloat(a.dtype), "weight: prepared dtype %d", a.dtype);
-  GRANARY_REQUIRE(a.columns > 0 && a.totalRows > 0, "weight: %lld x %lld", static_cast<long long>(a.totalRows),
-                  static_cast<long long>(a.columns));
+  GRANARY_REQUIRE(a.columns > 0 && a.totalRows > 0, "weight: %lld x %lld",
+                  static_cast<long long>(a.totalRows), static_cast<long long>(a.columns));
   return GRANARY_OK;
 }
 
 int32_t checkPart(const GranaryWeight& a) {
   GRANARY_TRY(checkWeight(a));
-  GRANARY_REQUIRE(a.rows >= 0 && a.row >= 0 && a.row + a.rows <= a.totalRows, "weight: rows [%lld, %lld) of %lld",
-                  static_cast<long long>(a.row), static_cast<long long>(a.row + a.rows),
-                  static_cast<long long>(a.totalRows));
+  GRANARY_REQUIRE(a.rows >= 0 && a.row >= 0 && a.row + a.rows <= a.totalRows,
+                  "weight: rows [%lld, %lld) of %lld", static_cast<long long>(a.row),
+                  static_cast<long long>(a.row + a.rows), static_cast<long long>(a.totalRows));
   GRANARY_REQUIRE(a.sourceRow >= 0 && a.sourceColumn >= 0 && a.sourceColumn + a.columns <= a.sourceStride,
                   "weight: source columns [%lld, %lld) of %lld", static_cast<long long>(a.sourceColumn),
                   static_cast<long long>(a.sourceColumn + a.columns), static_cast<long long>(a.sourceStride));
@@ -39,17 +39,19 @@ int32_t copyRows(const GranaryWeight& a, int64_t first, int64_t count, void* des
   const int64_t element = (a.sourceRow + first) * a.sourceStride + a.sourceColumn;
   const char* source = pointer<char>(a.hostSource) + element * elementBytes;
   const size_t rowBytes = a.columns * elementBytes;
-  return check(cudaMemcpy2DAsync(destination, rowBytes, source, a.sourceStride * elementBytes, rowBytes, count,
-                                 cudaMemcpyHostToDevice, runtime.stream), "prepare_weight");
+  return check(cudaMemcpy2DAsync(destination, rowBytes, source, a.sourceStride * elementBytes, rowBytes,
+                                 count, cudaMemcpyHostToDevice, runtime.stream),
+               "prepare_weight");
 }
 
 template <typename T, typename TSource>
 int32_t convertRows(const void* staged, void* out, int64_t count) {
-  const ConvertRowsParams<T, TSource> params{static_cast<const TSource*>(staged), static_cast<T*>(out), count};
+  const ConvertRowsParams<T, TSource> params{static_cast<const TSource*>(staged), static_cast<T*>(out),
+                                             count};
   const int64_t blocks = ceilDivide(count, kWeightThreads);
   constexpr int64_t kMaxBlocks = 4096;
-  return launch<convertRowsKernel<T, TSource>>("prepare_weight", dim3(blocks < kMaxBlocks ? blocks : kMaxBlocks),
-                                               kWeightThreads, 0, params);
+  return launch<convertRowsKernel<T, TSource>>(
+      "prepare_weight", dim3(blocks < kMaxBlocks ? blocks : kMaxBlocks), kWeightThreads, 0, params);
 }
 
 int32_t convert(const GranaryWeight& a, const void* staged, int64_t firstRow, int64_t count) {
@@ -67,7 +69,9 @@ int32_t convert(const GranaryWeight& a, const void* staged, int64_t firstRow, in
 extern "C" {
 
 // A mapped file is host memory: no weight can be used in place here.
-int32_t granary_weight_is_plain(int32_t) { return 0; }
+int32_t granary_weight_is_plain(int32_t) {
+  return 0;
+}
 
 int64_t granary_weight_bytes(const GranaryWeight* args) {
   const int32_t status = checkWeight(*args);
@@ -85,7 +89,8 @@ int32_t granary_prepare_weight(const GranaryWeight* args) {
   // Raw rows pass through the workspace, which no product uses meanwhile: both are on the one stream.
   const int64_t rowBytes = a.columns * bytesOf(a.sourceDtype);
   const int64_t rowsAtOnce = runtime.workspaceBytes / rowBytes;
-  GRANARY_REQUIRE(rowsAtOnce > 0, "weight: a row of %lld bytes exceeds the workspace", static_cast<long long>(rowBytes));
+  GRANARY_REQUIRE(rowsAtOnce > 0, "weight: a row of %lld bytes exceeds the workspace",
+                  static_cast<long long>(rowBytes));
   for (int64_t first = 0; first < a.rows; first += rowsAtOnce) {
     const int64_t count = a.rows - first < rowsAtOnce ? a.rows - first : rowsAtOnce;
     GRANARY_TRY(copyRows(a, first, count, runtime.workspace));
@@ -103,9 +108,15 @@ int32_t granary_synthesize(const GranarySynthesize* args) {
   const dim3 grid(ceilDivide(a.columns, kWeightThreads), a.rows < kMaxGridRows ? a.rows : kMaxGridRows);
   return withFloat(a.dtype, [&](auto element) {
     using T = decltype(element);
-    const SynthesizeParams<T> params{reinterpret_cast<T*>(preparedRow(a, 0)), firstElement, a.sourceStride, a.rows,
-                                     static_cast<int>(a.columns), args->scale * std::sqrt(3.0), args->offset,
-                                     args->a, args->b};
+    const SynthesizeParams<T> params{reinterpret_cast<T*>(preparedRow(a, 0)),
+                                     firstElement,
+                                     a.sourceStride,
+                                     a.rows,
+                                     static_cast<int>(a.columns),
+                                     args->scale * std::sqrt(3.0),
+                                     args->offset,
+                                     args->a,
+                                     args->b};
     return launch<synthesizeKernel<T>>("synthesize", grid, kWeightThreads, 0, params);
   });
 }

@@ -1,0 +1,96 @@
+/** The sampler on the card: the CPU library's tokens, over every parameter and over distributions that strain the selection. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Device } from "../../ffi/device";
+import { Random } from "../kernels/support/random";
+import { hasCard, openCpu, openCuda, testSeed } from "./support/devices";
+import { type SamplingBatch, sampleBatch, samplingBatch } from "./support/sampling";
+
+const plain = { temperature: 1, topP: 1, repetitionPenalty: 1 };
+
+/** One row, its parameters the plain ones but for `values`. */
+function oneRow(logits: Float32Array, values: object, position = 3): SamplingBatch {
+  const batch = samplingBatch(new Random(1), 1, logits.length);
+  return {
+    ...batch,
+    logits,
+    positions: Int32Array.of(position),
+    params: [{ ...plain, ...values }],
+    mask: undefined,
+  };
+}
+
+describe.skipIf(!hasCard())("sampling on the card", () => {
+  let cuda: Device;
+  let cpu: Device;
+  beforeAll(() => {
+    cuda = openCuda();
+    cpu = openCpu();
+  });
+  afterAll(() => {
+    cuda.close();
+    cpu.close();
+  });
+
+  for (const vocab of [7, 100, 2049, 32_000, 151_936]) {
+    test(`gives the CPU's tokens and counts over a vocabulary of ${vocab}`, () => {
+      const batch = samplingBatch(new Random(testSeed + vocab), vocab > 10_000 ? 24 : 200, vocab);
+      expect(sampleBatch(cuda, batch)).toEqual(sampleBatch(cpu, batch));
+      const unmasked = { ...batch, mask: undefined };
+      expect(sampleBatch(cuda, unmasked)).toEqual(sampleBatch(cpu, unmasked));
+    });
+  }
+
+  test("gives a row the same token alone and in a batch", () => {
+    const vocab = 5000;
+    const batch = samplingBatch(new Random(testSeed), 16, vocab);
+    const together = sampleBatch(cuda, batch).tokens;
+    batch.slots.forEach((slot, row) => {
+      const words = Math.ceil(vocab / 32);
+      const alone = {
+        ...batch,
+        logits: batch.logits.slice(row * vocab, (row + 1) * vocab),
+        slots: Int32Array.of(slot),
+        positions: batch.positions.slice(row, row + 1),
+        mask: batch.mask?.slice(row * words, (row + 1) * words),
+      };
+      expect(sampleBatch(cuda, alone).tokens[0]).toBe(together[row] as number);
+    });
+  });
+
+  test("breaks ties towards the lower id, whether greedy, by top-k or by top-p", () => {
+    const flat = () => new Float32Array(4000).fill(1.5);
+    expect(sampleBatch(cuda, oneRow(flat(), { temperature: 0 })).tokens[0]).toBe(0);
+    for (let position = 0; position < 20; position++) {
+      const byCount = sampleBatch(cuda, oneRow(flat(), { topK: 3 }, position)).tokens[0] as number;
+      expect(byCount).toBeLessThan(3);
+      const byMass = sampleBatch(cuda, oneRow(flat(), { topP: 0.001 }, position)).tokens[0] as number;
+      expect(byMass).toBeLessThan(4);
+    }
+  });
+
+  test("answers -1 for a row with a NaN and for a row without a finite value, and skips padding", () => {
+    const withNan = new Float32Array(100);
+    withNan[57] = Number.NaN;
+    expect(sampleBatch(cuda, oneRow(withNan, {})).tokens[0]).toBe(-1);
+    const empty = new Float32Array(100).fill(Number.NEGATIVE_INFINITY);
+    expect(sampleBatch(cuda, oneRow(empty, { temperature: 0 })).tokens[0]).toBe(-1);
+    const padding = { ...oneRow(new Float32Array(100), {}), slots: Int32Array.of(-1) };
+    expect(sampleBatch(cuda, padding).tokens[0]).toBe(-7);
+  });
+
+  test("draws tokens as often as their probabilities say", () => {
+    const probabilities = [0.5, 0.25, 0.15, 0.1];
+    const rows = 4000;
+    const batch = samplingBatch(new Random(testSeed), rows, 4);
+    const drawn = sampleBatch(cuda, {
+      ...batch,
+      logits: Float32Array.from({ length: rows * 4 }, (_, i) => Math.log(probabilities[i % 4] as number)),
+      params: batch.params.map(({ seedLow = 0, seedHigh = 0 }) => ({ ...plain, seedLow, seedHigh })),
+      mask: undefined,
+    }).tokens;
+    probabilities.forEach((probability, token) => {
+      const share = drawn.filter((id) => id === token).length / rows;
+      expect(Math.abs(share - probability)).toBeLessThan(0.035);
+    });
+  });
+});
