@@ -45,6 +45,8 @@ export function engineOptions(
     cpuCacheBytes: flags.number("cpu-cache-bytes"),
     enablePrefixCaching: !flags.isSet("no-enable-prefix-caching"),
     enableMixedBatch: flags.isSet("enable-mixed-batch"),
+    enableOverlap: !flags.isSet("no-overlap"),
+    enableGraphs: !flags.isSet("enforce-eager"),
     threads: flags.number("threads"),
     kernelPageSize: flags.number("kernel-page-size"),
     debugChecks: flags.isSet("debug-checks"),

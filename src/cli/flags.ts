@@ -154,6 +154,18 @@ const scheduleFlags: readonly FlagSpec[] = [
     help: "let prompts and running answers share a step",
     commands: engine,
   },
+  {
+    name: "no-overlap",
+    kind: "flag",
+    help: "read a step's tokens before planning the next (CUDA)",
+    commands: engine,
+  },
+  {
+    name: "enforce-eager",
+    kind: "flag",
+    help: "launch decode steps op by op, not as graphs (CUDA)",
+    commands: engine,
+  },
 ];
 
 const serverFlags: readonly FlagSpec[] = [

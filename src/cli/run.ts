@@ -1,8 +1,9 @@
 /** `granary run "prompt"`: one answer on standard output from an engine in this process. */
 import { GranaryError } from "../assert";
+import { unpackChunks } from "../engine/chunk-codec";
 import type { Engine } from "../engine/engine";
 import { loadEngine } from "../engine/load-engine";
-import type { EngineMessage, EngineRequest } from "../engine/protocol";
+import type { EngineMessage, EngineRequest, TokenChunk } from "../engine/protocol";
 import { IncrementalDetokenizer } from "../tokenizer/detokenizer";
 import { ModelTokenizer } from "../tokenizer/model-tokenizer";
 import { engineOptions } from "./engine-setup";
@@ -64,13 +65,15 @@ export async function runPrompt(
   const random = new Uint32Array(1);
   let failure: string | undefined;
   let isDone = false;
+  const take = (chunk: TokenChunk) => {
+    for (const token of chunk.tokens) if (token !== chunk.stopTokenId) runtime.out(text.push(token));
+    failure = chunk.error;
+    isDone = chunk.finish !== undefined;
+  };
   const post = (message: EngineMessage) => {
     if (message.kind !== "step") return;
-    for (const chunk of message.chunks) {
-      for (const token of chunk.tokens) if (token !== chunk.stopTokenId) runtime.out(text.push(token));
-      failure = chunk.error;
-      isDone = chunk.finish !== undefined;
-    }
+    unpackChunks(message.packed, take);
+    message.chunks.forEach(take);
   };
   const engine: Engine = loadEngine(
     engineOptions(flags, runtime, model, tokenizer.endTokens),

@@ -25,6 +25,10 @@ export interface EngineOptions {
   readonly cpuCacheBytes: number | undefined;
   readonly enablePrefixCaching: boolean;
   readonly enableMixedBatch: boolean;
+  /** Plan and launch a step before the last one's tokens are read (CUDA). */
+  readonly enableOverlap: boolean;
+  /** Replay recorded graphs for decode steps (CUDA). */
+  readonly enableGraphs: boolean;
   readonly threads: number | undefined;
   readonly kernelPageSize: number | undefined;
   readonly debugChecks: boolean;

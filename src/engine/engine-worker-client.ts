@@ -1,6 +1,7 @@
 /** The engine in a Worker, as the main thread drives it: commands over a port, chunks dispatched to their requests. */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { GranaryError } from "../assert";
+import { unpackChunks } from "./chunk-codec";
 import type { EngineClient, EngineState, RequestTicket } from "./engine-client";
 import type { EngineOptions } from "./engine-options";
 import type {
@@ -155,6 +156,7 @@ export class EngineWorkerClient implements EngineClient {
         break;
       case "step":
         if (message.gauges !== undefined) this.#gauges = message.gauges;
+        unpackChunks(message.packed, (chunk) => this.#dispatch(chunk));
         for (const chunk of message.chunks) this.#dispatch(chunk);
         break;
       case "flushed":

@@ -2,13 +2,14 @@
  * The engine: commands in, one message a step out. Owns scheduler and executor; a plain class without threads, so that a Worker,
  * a test or a command line drive it the same way.
  */
-import type { ModelExecutor, StepResult } from "../executor/model-executor";
+import type { Executor, StepResult } from "../executor/model-executor";
 import type { SamplingLookup } from "../executor/request-sampling";
 import { integrityCheckBlocks } from "../limits";
 import type { SchedulerEvent } from "../scheduler/events";
 import type { ExecutionPlan } from "../scheduler/plan";
 import type { IntegrityCheck, Scheduler } from "../scheduler/scheduler";
 import { ChoiceTable } from "./choice-table";
+import { isPackable, packChunks } from "./chunk-codec";
 import { GaugeCounter } from "./gauge-counter";
 import type { EngineCommand, EngineLimits, EngineMessage, TokenChunk } from "./protocol";
 import { StepOutput } from "./step-output";
@@ -18,8 +19,10 @@ export type Clock = () => number;
 
 export interface EngineParts {
   readonly scheduler: Scheduler;
-  createExecutor(lookup: SamplingLookup): Pick<ModelExecutor, "execute">;
+  createExecutor(lookup: SamplingLookup): Executor;
   readonly endTokens: readonly number[];
+  /** Plans that may be submitted before the last one's result is read: 0 or 1, as the scheduler was told. */
+  readonly overlapDepth: number;
   readonly limits: EngineLimits;
   /** Lines for the user about what was built. */
   readonly report: readonly string[];
@@ -32,12 +35,14 @@ export class Engine {
   readonly limits: EngineLimits;
   readonly report: readonly string[];
   readonly #parts: EngineParts;
-  readonly #executor: Pick<ModelExecutor, "execute">;
+  readonly #executor: Executor;
   readonly #choices: ChoiceTable;
   readonly #gauges: GaugeCounter;
   /** Everything that happened since the last plan, in order. */
   #events: SchedulerEvent[] = [];
   #chunks: TokenChunk[] = [];
+  /** Submitted and not collected, oldest first. */
+  readonly #plansOut: ExecutionPlan[] = [];
   #isChecked = true;
   #check: IntegrityCheck | undefined;
 
@@ -90,26 +95,33 @@ export class Engine {
     return this.#isChecked;
   }
 
-  /** One round: feed events, plan, execute, report. */
+  /**
+   * One round: feed events, plan, submit, and take in the oldest result that is due. With overlap the next plan is submitted
+   * before the last one's tokens are read.
+   */
   step(): void {
-    const { scheduler } = this.#parts;
+    const { scheduler, overlapDepth } = this.#parts;
     this.#isChecked = false;
     const events = this.#events;
     this.#events = [];
     scheduler.advance(events);
     const plan = scheduler.nextExecutionPlan();
-    const result = this.#executor.execute(plan);
     this.#gauges.countStep(plan);
-    if (plan.forward.rows.length > 0) this.#collect(plan, result);
+    if (!plan.isEmpty) this.#executor.submit(plan);
+    if (plan.forward.rows.length > 0) this.#plansOut.push(plan);
+    const isDue = this.#plansOut.length > overlapDepth || plan.forward.rows.length === 0;
+    const oldest = isDue ? this.#plansOut.shift() : undefined;
+    if (oldest !== undefined) this.#collect(oldest, this.#executor.collect());
     this.#post();
   }
 
   #post(): void {
     const gauges = this.#gauges.due(!this.hasWork);
     if (this.#chunks.length === 0 && gauges === undefined) return;
-    const chunks = this.#chunks;
+    const packed = packChunks(this.#chunks.filter(isPackable));
+    const chunks = this.#chunks.filter((chunk) => !isPackable(chunk));
     this.#chunks = [];
-    this.#parts.post(gauges === undefined ? { kind: "step", chunks } : { kind: "step", chunks, gauges });
+    this.#parts.post({ kind: "step", packed, chunks, ...(gauges === undefined ? {} : { gauges }) });
   }
 
   #submit(choice: ReturnType<ChoiceTable["add"]>[number]): void {

@@ -67,6 +67,8 @@ export function loadEngine(
   const dtype = options.dtype === "auto" ? (device.kind === "cpu" ? "float32" : "bfloat16") : options.dtype;
   const kvDtype = options.kvCacheDtype === "auto" ? dtype : options.kvCacheDtype;
   const activationDtype: Dtype = device.kind === "cpu" ? "float32" : dtype;
+  // Nothing runs beside the host on the CPU, so a plan made ahead would only be made blind.
+  const overlapDepth = device.kind === "cuda" && options.enableOverlap ? 1 : 0;
   const bounds = boundsOf(options, model, device.kind);
   const cacheOptions = { prefixGranularity: options.prefixGranularity, kvDtype };
   const groups = model.cacheGroups(cacheOptions);
@@ -104,7 +106,13 @@ export function loadEngine(
   const arena = new CacheArena(device, plan);
   router.attachArena(arena);
   built.bindCache(arena);
-  const scheduler = createScheduler(options, bounds, plan.numLcmBlocks, cacheGroupConfigs(specs, plan));
+  const scheduler = createScheduler(
+    options,
+    bounds,
+    overlapDepth,
+    plan.numLcmBlocks,
+    cacheGroupConfigs(specs, plan),
+  );
   const maxModelLen = Math.min(bounds.maxSeqLen, scheduler.maxSingleRequestTokens);
   if (options.maxModelLen !== undefined && maxModelLen < options.maxModelLen) {
     throw new GranaryError(
@@ -116,7 +124,18 @@ export function loadEngine(
     ...environment,
     scheduler,
     createExecutor: (lookup) =>
-      new ModelExecutor({ device, model: built, router, inputs, bounds, vocabSize: model.vocabSize, lookup }),
+      new ModelExecutor({
+        device,
+        model: built,
+        router,
+        inputs,
+        bounds,
+        vocabSize: model.vocabSize,
+        lookup,
+        maxPlansOut: overlapDepth + 1,
+        useGraphs: device.kind === "cuda" && options.enableGraphs,
+      }),
+    overlapDepth,
     endTokens: options.endTokens,
     limits: {
       vocabSize: model.vocabSize,
@@ -138,6 +157,7 @@ export function loadEngine(
 function createScheduler(
   options: EngineOptions,
   bounds: StepBounds,
+  overlapScheduleDepth: number,
   numDeviceLcmBlocks: number,
   cacheGroups: readonly CacheGroupConfig[],
 ): Scheduler {
@@ -147,6 +167,7 @@ function createScheduler(
     cacheGroups,
     maxScheduledTokens: bounds.maxRows,
     maxBatchSize: bounds.maxSeqs,
+    overlapScheduleDepth,
     disablePrefixCache: !options.enablePrefixCaching,
     enableMixedPrefillDecode: options.enableMixedBatch,
   });

@@ -121,7 +121,14 @@ export type EngineMessage =
   /** Loading, `fraction` in 0..1. */
   | { readonly kind: "progress"; readonly stage: string; readonly fraction: number }
   | { readonly kind: "ready"; readonly limits: EngineLimits; readonly report: readonly string[] }
-  | { readonly kind: "step"; readonly chunks: readonly TokenChunk[]; readonly gauges?: EngineGauges }
+  | {
+      readonly kind: "step";
+      /** Chunks that are integers alone, as chunk-codec.ts packs them. */
+      readonly packed: Int32Array;
+      /** Those that carry more. A choice has one chunk a step, here or there. */
+      readonly chunks: readonly TokenChunk[];
+      readonly gauges?: EngineGauges;
+    }
   | { readonly kind: "flushed"; readonly id: number; readonly cleared: boolean }
   /** The engine's thread is done; with `error` it failed and nothing will be answered any more. */
   | { readonly kind: "stopped"; readonly error?: string };

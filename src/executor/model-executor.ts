@@ -1,20 +1,24 @@
 /**
  * Carries out execution plans on one device: tables, zeroing, forward, logits, sampling. Decides nothing; what to run and for
- * whom stands in the plan.
+ * whom stands in the plan. A plan is submitted without waiting, its result is collected later, in order.
  */
 import type { Address, Device, Op } from "../../ffi/device";
+import { assert } from "../assert";
 import type { LogprobRows } from "../engine/protocol";
-import type { StepBounds } from "../layers/build-context";
-import { maxLogitBiases, maxSuppressedIds, maxTopLogprobs } from "../limits";
+import type { StepBounds, StepShape } from "../layers/build-context";
+import { maxTopLogprobs } from "../limits";
 import type { CacheGroupRouter } from "../mapping/cache-group-router";
 import type { BuiltModel } from "../models/model";
-import type { ExecutionPlan, ForwardRow } from "../scheduler/plan";
-import { concatenateLogprobs, LogprobReader } from "./logprob-reader";
+import type { ExecutionPlan } from "../scheduler/plan";
+import { DecodeGraphs } from "./decode-graphs";
+import { LogprobReader } from "./logprob-reader";
+import { PromptLogprobs } from "./prompt-logprobs";
 import type { SamplingLookup } from "./request-sampling";
+import { Sampler } from "./sampler";
 import { SamplingState } from "./sampling-state";
 import type { StepInputs } from "./step-inputs";
 
-/** What a plan's forward batch yielded, by row. */
+/** What a plan's forward batch yielded, by row; valid until as many further plans were submitted as may be out. */
 export interface StepResult {
   readonly planId: number;
   readonly tokenCounts: Int32Array;
@@ -25,6 +29,13 @@ export interface StepResult {
   readonly promptLogprobs: ReadonlyMap<number, LogprobRows>;
 }
 
+export interface Executor {
+  /** Enqueues all that a plan asks for; one without forward rows has no result. */
+  submit(plan: ExecutionPlan): void;
+  /** Result of the oldest plan that is out; waits for the device. */
+  collect(): StepResult;
+}
+
 export interface ExecutorParts {
   readonly device: Device;
   readonly model: BuiltModel;
@@ -33,141 +44,136 @@ export interface ExecutorParts {
   readonly bounds: StepBounds;
   readonly vocabSize: number;
   readonly lookup: SamplingLookup;
+  /** Plans that may be submitted before the first is collected. */
+  readonly maxPlansOut: number;
+  readonly useGraphs: boolean;
 }
 
-export class ModelExecutor {
+/** Where one plan's outcome lands. */
+class Landing {
+  readonly logprobs = new Map<number, LogprobRows>();
+  readonly promptLogprobs = new Map<number, LogprobRows>();
+  readonly tokenCounts: Int32Array;
+  readonly tokens: Int32Array;
+  readonly tokensAddress: Address;
+  readonly event: Address;
+  planId = 0;
+  numRows = 0;
+  numTokens = 0;
+
+  constructor(device: Device, maxSeqs: number) {
+    const pinned = device.allocatePinned(maxSeqs * 4, "sampled tokens");
+    this.tokensAddress = pinned.address;
+    this.tokens = new Int32Array(pinned.memory);
+    this.tokenCounts = new Int32Array(maxSeqs);
+    this.event = device.createEvent();
+  }
+
+  begin(plan: ExecutionPlan): void {
+    this.planId = plan.planId;
+    this.numRows = plan.forward.rows.length;
+    this.numTokens = 0;
+    this.tokenCounts.fill(0, 0, this.numRows);
+    this.logprobs.clear();
+    this.promptLogprobs.clear();
+  }
+}
+
+export class ModelExecutor implements Executor {
   readonly #parts: ExecutorParts;
   readonly #state: SamplingState;
-  readonly #logprobs: LogprobReader;
+  readonly #sampler: Sampler;
+  readonly #promptLogprobs: PromptLogprobs;
+  readonly #graphs: DecodeGraphs | undefined;
   readonly #resolve: Op<"resolveTokens">;
-  readonly #sample: Op<"sample">;
-  readonly #sampledIds: Address;
-  readonly #promptRows: Address;
+  readonly #landings: readonly Landing[];
+  #numSubmitted = 0;
+  #numCollected = 0;
 
   constructor(parts: ExecutorParts) {
-    const { device, model, inputs, bounds, vocabSize } = parts;
+    const { device, model, inputs, bounds, vocabSize, lookup } = parts;
     this.#parts = parts;
     this.#state = new SamplingState(device, bounds.maxSeqs, vocabSize, bounds.maxSeqLen);
-    this.#logprobs = new LogprobReader(
+    const maxRows = bounds.maxLogitRows;
+    const reader = new LogprobReader(device, model.logits, maxRows, Math.min(maxTopLogprobs, vocabSize));
+    this.#promptLogprobs = new PromptLogprobs(device, model, reader, lookup, maxRows);
+    this.#sampler = new Sampler({
       device,
-      model.logits,
-      bounds.maxLogitRows,
-      Math.min(maxTopLogprobs, vocabSize),
-    );
-    this.#sampledIds = device.allocate(bounds.maxSeqs * 4, "sampled tokens");
-    this.#promptRows = device.allocate(bounds.maxLogitRows * 4, "prompt rows");
+      logits: model.logits,
+      state: this.#state,
+      reader,
+      inputs,
+      lookup,
+      maxRows,
+    });
+    this.#graphs = parts.useGraphs ? new DecodeGraphs(device, bounds) : undefined;
+    this.#landings = Array.from({ length: parts.maxPlansOut }, () => new Landing(device, bounds.maxSeqs));
     this.#resolve = device.op("resolveTokens", {
       ids: inputs.operands.tokenIds,
       lastTokens: this.#state.lastTokens,
       numSlots: this.#state.numSlots,
     });
-    this.#sample = device.op("sample", {
-      logits: model.logits.address,
-      params: this.#state.params,
-      counts: this.#state.counts,
-      biasIds: this.#state.biasIds,
-      biasValues: this.#state.biasValues,
-      suppressedIds: this.#state.suppressedIds,
-      lastTokens: this.#state.lastTokens,
-      logitsStride: model.logits.stride,
-      rows: bounds.maxLogitRows,
-      vocab: vocabSize,
-      numSlots: this.#state.numSlots,
-      biasCapacity: maxLogitBiases,
-      suppressedCapacity: maxSuppressedIds,
-    });
-    const scratchBytes = device.scratchBytes("sample", this.#sample.block);
-    if (scratchBytes > 0) this.#sample.set("scratch", device.allocate(scratchBytes, "sampler scratch"));
   }
 
-  /** Runs a plan to its end and brings the results back. */
-  execute(plan: ExecutionPlan): StepResult {
-    const { router, inputs, model } = this.#parts;
+  /** Plans submitted and not collected. */
+  get numPlansOut(): number {
+    return this.#numSubmitted - this.#numCollected;
+  }
+
+  submit(plan: ExecutionPlan): void {
+    const { device, router, inputs, lookup } = this.#parts;
     const { forward } = plan;
-    router.applyPlan(plan);
-    for (const row of forward.rows) if (row.isFirstChunk) this.#admit(row);
-    const promptLogprobs = new Map<number, LogprobRows>();
-    const logprobs = new Map<number, LogprobRows>();
-    const tokenCounts = new Int32Array(forward.rows.length);
-    if (forward.rows.length === 0) {
-      return { planId: plan.planId, tokenCounts, tokens: new Int32Array(), logprobs, promptLogprobs };
+    const isDecode = forward.numPrefills === 0;
+    const padded = isDecode && this.#graphs ? this.#graphs.paddedSeqs(forward.rows.length) : 0;
+    router.applyPlan(plan, padded);
+    if (forward.rows.length === 0) return;
+    assert(this.numPlansOut < this.#landings.length, "more plans were submitted than may be out");
+    const landing = this.#landings[this.#numSubmitted++ % this.#landings.length] as Landing;
+    landing.begin(plan);
+    for (const row of forward.rows) {
+      const sampling = row.isFirstChunk ? lookup(row.request) : undefined;
+      if (sampling !== undefined) this.#state.admit(row, sampling);
     }
-    const shape = inputs.upload(forward);
+    this.#forward(inputs.upload(forward, padded), padded);
+    this.#promptLogprobs.read(forward, landing.promptLogprobs);
+    if (!isDecode) this.#computeLogits(inputs.sampled.length);
+    this.#sampler.enqueue(landing.tokensAddress, landing.logprobs);
+    for (const { index } of inputs.sampled) landing.tokenCounts[index] = 1;
+    landing.numTokens = inputs.sampled.length;
+    device.recordEvent(landing.event);
+  }
+
+  collect(): StepResult {
+    assert(this.numPlansOut > 0, "no plan is out");
+    const landing = this.#landings[this.#numCollected++ % this.#landings.length] as Landing;
+    this.#parts.device.waitEvent(landing.event);
+    return {
+      planId: landing.planId,
+      tokenCounts: landing.tokenCounts.subarray(0, landing.numRows),
+      tokens: landing.tokens.subarray(0, landing.numTokens),
+      logprobs: landing.logprobs,
+      promptLogprobs: landing.promptLogprobs,
+    };
+  }
+
+  /** A step of decode rows alone runs up to its logits, from a recorded graph where there are graphs. */
+  #forward(shape: StepShape, padded: number): void {
+    if (padded > 0) this.#graphs?.launch(shape, (bucket) => this.#enqueueDecode(bucket));
+    else if (shape.prefillSeqs === 0) this.#enqueueDecode(shape);
+    else this.#enqueueForward(shape);
+  }
+
+  #enqueueForward(shape: StepShape): void {
     this.#resolve.set("rows", shape.rows).launch();
-    model.forward(shape);
-    this.#readPromptLogprobs(plan, promptLogprobs);
-    const tokens = this.#sampleRows(logprobs);
-    for (const { index } of inputs.sampled) tokenCounts[index] = 1;
-    return { planId: plan.planId, tokenCounts, tokens, logprobs, promptLogprobs };
+    this.#parts.model.forward(shape);
   }
 
-  #admit(row: ForwardRow): void {
-    const sampling = this.#parts.lookup(row.request);
-    if (sampling !== undefined) this.#state.admit(row, sampling);
+  #enqueueDecode(shape: StepShape): void {
+    this.#enqueueForward(shape);
+    this.#computeLogits(shape.decodeSeqs);
   }
 
-  /** Logits, log-probabilities and tokens of the sampled rows, in slices of the logits buffer. */
-  #sampleRows(logprobs: Map<number, LogprobRows>): Int32Array {
-    const { device, model, inputs, bounds, lookup } = this.#parts;
-    const { sampled } = inputs;
-    const tokens = new Int32Array(sampled.length);
-    for (let begin = 0; begin < sampled.length; begin += bounds.maxLogitRows) {
-      const rows = Math.min(bounds.maxLogitRows, sampled.length - begin);
-      const slice = sampled.slice(begin, begin + rows);
-      const wanted = slice.map(({ row }) => lookup(row.request)?.logprobs);
-      model.computeLogits(inputs.sampleRows + begin * 4, rows);
-      if (wanted.some((count) => count !== undefined)) this.#logprobs.compute(rows);
-      this.#sample
-        .set("slots", inputs.sampleSlots + begin * 4)
-        .set("positions", inputs.samplePositions + begin * 4)
-        .set("out", this.#sampledIds)
-        .set("rows", rows)
-        .launch();
-      const drawn = tokens.subarray(begin, begin + rows);
-      device.download(drawn, this.#sampledIds);
-      wanted.forEach((count, i) => {
-        const { row, index } = slice[i] as (typeof slice)[number];
-        if (count === undefined || (drawn[i] as number) < 0) return;
-        const request = { firstRow: i, numRows: 1, begin: row.begin + row.size, count };
-        logprobs.set(index, this.#logprobs.read(request, drawn.slice(i, i + 1)));
-      });
-    }
-    return tokens;
-  }
-
-  /** A row at position p predicts the prompt's token at p + 1. */
-  #readPromptLogprobs(plan: ExecutionPlan, out: Map<number, LogprobRows>): void {
-    const { lookup, bounds } = this.#parts;
-    let hiddenRow = 0;
-    for (let index = 0; index < plan.forward.numPrefills; index++) {
-      const row = plan.forward.rows[index] as ForwardRow;
-      const sampling = lookup(row.request);
-      const count = sampling?.promptLogprobs;
-      const firstHidden = hiddenRow + row.replay;
-      hiddenRow += row.inputLength;
-      if (sampling === undefined || count === undefined) continue;
-      const last = Math.min(row.begin + row.size, sampling.promptLength - 1);
-      const parts: LogprobRows[] = [];
-      for (let begin = row.begin + 1; begin <= last; begin += bounds.maxLogitRows) {
-        const rows = Math.min(bounds.maxLogitRows, last + 1 - begin);
-        parts.push(this.#promptSlice(row, firstHidden + begin - 1 - row.begin, begin, rows, count));
-      }
-      const joined = concatenateLogprobs(parts);
-      if (joined !== undefined) out.set(index, joined);
-    }
-  }
-
-  #promptSlice(row: ForwardRow, hiddenRow: number, begin: number, rows: number, count: number): LogprobRows {
-    const { device, model } = this.#parts;
-    device.upload(
-      this.#promptRows,
-      Int32Array.from({ length: rows }, (_, i) => hiddenRow + i),
-    );
-    model.computeLogits(this.#promptRows, rows);
-    this.#logprobs.compute(rows);
-    return this.#logprobs.read(
-      { firstRow: 0, numRows: rows, begin, count },
-      row.tokens.slice(begin, begin + rows),
-    );
+  #computeLogits(rows: number): void {
+    if (rows > 0) this.#parts.model.computeLogits(this.#parts.inputs.sampleRows, rows);
   }
 }

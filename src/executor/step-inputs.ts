@@ -66,11 +66,15 @@ export class StepInputs {
     this.samplePositions = at("samplePositions");
   }
 
-  /** Writes and enqueues the inputs of a batch. A decode row without an id takes what the sampler left for its slot. */
-  upload(batch: ForwardBatch): StepShape {
+  /**
+   * Writes and enqueues the inputs of a batch. A decode row without an id takes what the sampler left for its slot. A batch of
+   * decode rows is filled up to `padded` rows that compute nothing and write nowhere.
+   */
+  upload(batch: ForwardBatch, padded = 0): StepShape {
     this.sampled.length = 0;
     const prefill = this.#writePrefills(batch);
     const decode = this.#writeDecodes(batch, prefill.rows);
+    if (padded > decode.seqs) this.#writePadding(decode.seqs, padded);
     this.#device.upload(this.#base, this.#host);
     return {
       rows: prefill.rows + decode.seqs,
@@ -129,6 +133,19 @@ export class StepInputs {
       seqs++;
     }
     return { seqs, maxSeqLen };
+  }
+
+  #writePadding(begin: number, end: number): void {
+    this.#fill("tokenIds", 0, begin, end);
+    this.#fill("positions", 0, begin, end);
+    this.#fill("decodeTableRows", 0, begin, end);
+    this.#fill("decodeSeqLens", 0, begin, end);
+    this.#fill("sampleRows", -1, begin, end);
+    this.#fill("sampleSlots", -1, begin, end);
+  }
+
+  #fill(name: string, value: number, begin: number, end: number): void {
+    this.#host.fill(value, this.#at(name) + begin, this.#at(name) + end);
   }
 
   #sample(row: ForwardRow, index: number, hiddenRow: number, position: number): void {

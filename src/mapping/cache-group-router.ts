@@ -116,8 +116,11 @@ export class CacheGroupRouter {
     };
   }
 
-  /** Clears fresh blocks, brings every group's tables to the plan's state and enqueues this step's write locations. */
-  applyPlan(plan: ExecutionPlan): void {
+  /**
+   * Clears fresh blocks, brings every group's tables to the plan's state and enqueues this step's write locations; rows up to
+   * `padded` write nowhere.
+   */
+  applyPlan(plan: ExecutionPlan, padded = 0): void {
     const { forward } = plan;
     const arena = this.#arena;
     assert(arena !== undefined, "a plan came before the arena");
@@ -127,11 +130,11 @@ export class CacheGroupRouter {
       const changes = forward.tableChanges[index];
       if (changes !== undefined) group.tables.apply(forward, changes, group.updates);
       group.updates.flush();
-      this.#uploadLocations(group, plan);
+      this.#uploadLocations(group, plan, padded);
     });
   }
 
-  #uploadLocations(group: RoutedGroup, plan: ExecutionPlan): void {
+  #uploadLocations(group: RoutedGroup, plan: ExecutionPlan, padded: number): void {
     let offset = 0;
     for (const row of plan.forward.rows) {
       const first = row.begin - row.replay;
@@ -149,6 +152,8 @@ export class CacheGroupRouter {
       );
       offset += row.inputLength;
     }
-    this.#device.upload(group.locations, group.locationsHost.subarray(0, offset));
+    const end = Math.max(offset, padded);
+    group.locationsHost.fill(-1, offset, end);
+    this.#device.upload(group.locations, group.locationsHost.subarray(0, end));
   }
 }
