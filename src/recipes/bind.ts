@@ -45,6 +45,10 @@ export function bind(layout: CacheLayout, numLcmBlocks: number): CacheMemoryPlan
       );
     }
   }
+  const arenaBytes = (numLcmBlocks + 1) * layout.lcmBlockBytes;
+  if (!Number.isSafeInteger(arenaBytes)) {
+    throw new GranaryError("invalid_capacity", `${numLcmBlocks} LCM blocks have no address space`);
+  }
   let offset = 0;
   const planes = layout.planes.map(({ planeId, bytesPerLcmBlock }) => {
     const plane = { planeId, bytesPerLcmBlock, arenaOffsetBytes: offset };
@@ -56,7 +60,7 @@ export function bind(layout: CacheLayout, numLcmBlocks: number): CacheMemoryPlan
     prefixGranularity: layout.prefixGranularity,
     lcmBlockBytes: layout.lcmBlockBytes,
     numLcmBlocks,
-    arenaBytes: (numLcmBlocks + 1) * layout.lcmBlockBytes,
+    arenaBytes,
     groups: layout.groupPacking.map(({ groupId, cacheBlocksPerLcmBlock }) => ({
       groupId,
       cacheBlocksPerLcmBlock,

@@ -67,8 +67,26 @@ export function blockGranularityOf(spec: CacheGroupSpec): number {
     : spec.shape.checkpointGranularity;
 }
 
-function isPositiveInteger(value: number | undefined): boolean {
-  return value !== undefined && Number.isInteger(value) && value > 0;
+function isPositiveInteger(value: unknown): boolean {
+  return typeof value === "number" && Number.isInteger(value) && value > 0;
+}
+
+function geometryOf(shape: GroupShape): readonly number[] {
+  return shape.kind === "rows" ? [shape.rowsPerPage, shape.entryStrideTokens] : [shape.checkpointGranularity];
+}
+
+/** Throws unless the field has a known dtype and positive extents. */
+export function checkFieldSpec(field: CacheFieldSpec): void {
+  const isSound =
+    field.shape.every(isPositiveInteger) &&
+    Object.hasOwn(dtypeWidths, field.dtype) &&
+    isPositiveInteger(field.pageStrideAlignmentBytes ?? 1);
+  if (isSound) return;
+  const { fieldId, dtype, shape, pageStrideAlignmentBytes } = field;
+  throw new GranaryError(
+    "invalid_cache_fields",
+    `cache field '${fieldId}': dtype ${dtype}, shape [${shape.join(", ")}], alignment ${pageStrideAlignmentBytes}`,
+  );
 }
 
 /** Throws unless the declaration is one of the three legal kinds with positive geometry. */
@@ -77,7 +95,8 @@ export function checkGroupSpec(spec: CacheGroupSpec): void {
     throw new GranaryError("invalid_cache_group", `cache group '${spec.groupId}': ${reason}`);
   };
   if (spec.groupId === "") fail("its id is empty");
-  if (!isPositiveInteger(blockGranularityOf(spec))) fail("its block geometry must be positive integers");
+  if (!geometryOf(spec.shape).every(isPositiveInteger)) fail("its block geometry must be positive integers");
+  if (!isPositiveInteger(spec.shardCount ?? 1)) fail("its shard count must be a positive integer");
   if (spec.family === "state" && spec.shape.kind !== "checkpoint")
     fail("a state group holds checkpoints, not rows");
   if (spec.family === "history" && spec.shape.kind !== "rows")

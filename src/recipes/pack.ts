@@ -103,10 +103,27 @@ function checkPadding(
   }
 }
 
+/** Judges the options and fills in the defaults. */
+function settle(options: PackOptions): Required<PackOptions> {
+  const { prefixGranularity, pins = new Map(), alignmentBytes = 256, maxPaddingFraction = 0.25 } = options;
+  const isSound =
+    Number.isInteger(prefixGranularity) &&
+    prefixGranularity > 0 &&
+    Number.isInteger(alignmentBytes) &&
+    alignmentBytes > 0 &&
+    maxPaddingFraction >= 0;
+  if (!isSound) {
+    throw new GranaryError(
+      "invalid_packing",
+      `granularity ${prefixGranularity}, alignment ${alignmentBytes} and padding ${maxPaddingFraction} are no way to pack`,
+    );
+  }
+  return { prefixGranularity, pins, alignmentBytes, maxPaddingFraction };
+}
+
 /** Throws when no layout keeps the exact strides and the padding limit. */
 export function pack(groups: readonly CacheGroupDeclaration[], options: PackOptions): CacheLayout {
-  const alignment = options.alignmentBytes ?? 256;
-  const pins = options.pins ?? new Map();
+  const { prefixGranularity, pins, alignmentBytes: alignment, maxPaddingFraction } = settle(options);
   const tenants = tenantsOf(groups);
   const { offsets, ends } = placeFields(tenants);
   const endOf = (planeId: string, groupId: string) => ends.get(`${planeId}\0${groupId}`) as number;
@@ -131,11 +148,11 @@ export function pack(groups: readonly CacheGroupDeclaration[], options: PackOpti
   const lcmBlockBytes = alignUp(sum, lcm(alignment, ...packing.values()));
   if (!Number.isSafeInteger(lcmBlockBytes))
     throw new GranaryError("invalid_packing", "an LCM block is too large");
-  checkPadding(groups, packing, lcmBlockBytes, options.maxPaddingFraction ?? 0.25);
+  checkPadding(groups, packing, lcmBlockBytes, maxPaddingFraction);
 
   const bytesOf = new Map(planes.map(({ planeId, bytesPerLcmBlock }) => [planeId, bytesPerLcmBlock]));
   return {
-    prefixGranularity: options.prefixGranularity,
+    prefixGranularity,
     lcmBlockBytes,
     groupPacking: [...packing]
       .map(([groupId, cacheBlocksPerLcmBlock]) => ({ groupId, cacheBlocksPerLcmBlock }))

@@ -1,7 +1,7 @@
 /** How many blocks of each group share one LCM block: by byte ratio, by exact strides where planes demand it, or pinned. */
 import { GranaryError } from "../assert";
 import type { CacheFieldSpec, CacheGroupDeclaration } from "./cache-spec";
-import { dtypeWidthBytes, payloadBytes } from "./cache-spec";
+import { checkFieldSpec, dtypeWidthBytes, payloadBytes } from "./cache-spec";
 import { alignUp, equal, gcd, lcm, multiply, type Rational, rational } from "./rational";
 
 /** One field with the group it belongs to. */
@@ -21,6 +21,7 @@ export function tenantsOf(groups: readonly CacheGroupDeclaration[]): readonly Te
   const tenants = groups.flatMap(({ spec, fields }) =>
     fields.map((field) => ({ groupId: spec.groupId, field })),
   );
+  for (const { field } of tenants) checkFieldSpec(field);
   if (new Set(tenants.map(({ field }) => field.fieldId)).size !== tenants.length) {
     throw new GranaryError("invalid_cache_fields", "field ids must be unique");
   }
