@@ -42,14 +42,21 @@ int32_t sharedLimit() {
   return runtime.sharedBytesPerBlock - kReservedBytes;
 }
 
+// True when every row of K and V can be moved 16 bytes at a time.
+bool cachesAreWide(const GranaryAttention& a) {
+  const int64_t misaligned = a.kCache | a.vCache | a.kPageStrideBytes | a.vPageStrideBytes;
+  return misaligned % 16 == 0 && a.headDim % 8 == 0 && a.vHeadDim % 8 == 0;
+}
+
 Choice choose(const GranaryAttention& a) {
   Choice choice{};
   const int32_t group = a.numQHeads / a.numKvHeads, rows = a.maxQueryTokens * group;
   const int32_t largestDim = a.headDim > a.vHeadDim ? a.headDim : a.vHeadDim;
   choice.paddedDim = static_cast<int32_t>(alignUp(largestDim, 64));
-  const bool isBf16 = a.dtype == GRANARY_BF16 && a.kvDtype == GRANARY_BF16 && a.qStride % 8 == 0 &&
-                      a.q % 16 == 0 && a.outStride % 2 == 0 && a.out % 4 == 0;
-  choice.path = !isBf16 ? Path::kScalar : rows <= kDecodeTileRows ? Path::kDecode : Path::kPrefill;
+  const bool isBf16 = a.dtype == GRANARY_BF16 && a.kvDtype == GRANARY_BF16;
+  const bool takesTiles = isBf16 && cachesAreWide(a) && isWide(a.q, a.qStride, a.headDim) &&
+                          a.outStride % 2 == 0 && a.out % 4 == 0;
+  choice.path = !takesTiles ? Path::kScalar : rows <= kDecodeTileRows ? Path::kDecode : Path::kPrefill;
   if (choice.path == Path::kDecode && withInstances(choice.paddedDim, [](auto instances) {
                                         return instances.decodeSharedBytes();
                                       }) > sharedLimit()) {
@@ -87,21 +94,13 @@ int32_t checkShape(const GranaryAttention& a) {
                   "attention: %d sequences of up to %d queries", a.numSeqs, a.maxQueryTokens);
   GRANARY_REQUIRE(a.numKvHeads > 0 && a.numQHeads > 0 && a.numQHeads % a.numKvHeads == 0,
                   "attention: %d and %d heads", a.numQHeads, a.numKvHeads);
-  GRANARY_REQUIRE(a.headDim > 0 && a.headDim <= 256 && a.headDim % 8 == 0 && a.vHeadDim > 0 &&
-                      a.vHeadDim <= 256 && a.vHeadDim % 8 == 0,
+  GRANARY_REQUIRE(a.headDim > 0 && a.headDim <= 256 && a.vHeadDim > 0 && a.vHeadDim <= 256,
                   "attention: head dimensions %d and %d", a.headDim, a.vHeadDim);
   GRANARY_REQUIRE(isFloat(a.dtype) && isFloat(a.kvDtype), "attention: dtypes %d, %d", a.dtype, a.kvDtype);
   GRANARY_REQUIRE(a.pageSize > 0 && a.tableWidth > 0, "attention: pages of %d, %d a row", a.pageSize,
                   a.tableWidth);
   GRANARY_REQUIRE(a.queryStarts != 0 || (a.tokensPerRow > 0 && a.tokensPerRow <= a.maxQueryTokens),
                   "attention: %d tokens a row, at most %d", a.tokensPerRow, a.maxQueryTokens);
-  return GRANARY_OK;
-}
-
-int32_t checkCaches(const GranaryAttention& a) {
-  GRANARY_REQUIRE(a.kCache % 16 == 0 && a.vCache % 16 == 0 && a.kPageStrideBytes % 16 == 0 &&
-                      a.vPageStrideBytes % 16 == 0,
-                  "attention: caches and page strides must be multiples of 16 bytes");
   return GRANARY_OK;
 }
 
@@ -147,8 +146,10 @@ int32_t launchScalar(const GranaryAttention& a, const AttentionParams& p) {
                   a.numSeqs);
   return withFloat(a.dtype, [&](auto element) {
     return withFloat(a.kvDtype, [&](auto kvElement) {
-      constexpr auto kKernel = pagedAttentionScalarKernel<decltype(element), decltype(kvElement)>;
-      return launch<kKernel>("attention", grid, kScalarWarps * kWarpSize, 0, p);
+      constexpr auto kWide = pagedAttentionScalarKernel<decltype(element), decltype(kvElement), 8>;
+      constexpr auto kNarrow = pagedAttentionScalarKernel<decltype(element), decltype(kvElement), 1>;
+      return cachesAreWide(a) ? launch<kWide>("attention", grid, kScalarWarps * kWarpSize, 0, p)
+                              : launch<kNarrow>("attention", grid, kScalarWarps * kWarpSize, 0, p);
     });
   });
 }
@@ -169,7 +170,6 @@ int32_t granary_attention(const GranaryAttention* args) {
   const GranaryAttention& a = *args;
   GRANARY_TRY(enter());
   GRANARY_TRY(checkShape(a));
-  GRANARY_TRY(checkCaches(a));
   if (a.numSeqs == 0) return GRANARY_OK;
   const Choice choice = choose(a);
   GRANARY_REQUIRE(choice.numSplits == 1 || a.scratch != 0, "attention: no scratch for %d splits",

@@ -5,8 +5,8 @@
 //   pageTable        [?, tableWidth]                       int32; <= 0 is a hole, never read
 //   out              [rows, numQHeads * vHeadDim]          T, or partials for the merge
 // One warp a (query token, query head, split): a lane scores a key, then all lanes add up V. Exact f32
-// throughout; K and V are read once a query head. This is the path of f32 activations and mixed types, where
-// precision counts and speed does not.
+// throughout; K and V are read once a query head. This is the path of f32 activations, mixed types and
+// unaligned caches, where precision counts and speed does not.
 #pragma once
 #include "attention-params.cuh"
 
@@ -14,15 +14,15 @@ constexpr int kScalarWarps = 4;
 constexpr int kScalarMaxDim = 256;
 constexpr int kScalarDimsPerLane = kScalarMaxDim / kWarpSize;
 
-// Product of the warp's query with one key, headDim a multiple of 8.
-template <typename TKv>
+// Product of the warp's query with one key, headDim a multiple of kWidth.
+template <typename TKv, int kWidth>
 __device__ __forceinline__ float dotKey(const float* query, const TKv* key, int headDim) {
   float sum = 0.0f;
-  for (int dim = 0; dim < headDim; dim += 8) {
-    float values[8];
-    loadFloats<TKv, 8>(key + dim, values);
+  for (int dim = 0; dim < headDim; dim += kWidth) {
+    float values[kWidth];
+    loadFloats<TKv, kWidth>(key + dim, values);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) sum = fmaf(query[dim + i], values[i], sum);
+    for (int i = 0; i < kWidth; ++i) sum = fmaf(query[dim + i], values[i], sum);
   }
   return sum;
 }
@@ -84,7 +84,8 @@ __device__ __forceinline__ void writeScalar(const AttentionParams& p, const Scal
 }
 
 // Grid (splits, packed rows of all heads / 4, sequences).
-template <typename T, typename TKv>
+// kWidth is 8 where rows of K are 16-byte aligned, else 1.
+template <typename T, typename TKv, int kWidth>
 __global__ void __launch_bounds__(kScalarWarps* kWarpSize)
     pagedAttentionScalarKernel(const __grid_constant__ AttentionParams p) {
   __shared__ alignas(16) float sharedQueries[kScalarWarps][kScalarMaxDim];
@@ -116,8 +117,9 @@ __global__ void __launch_bounds__(kScalarWarps* kWarpSize)
         reinterpret_cast<const TKv*>(p.kCache + page * p.kPageStrideBytes) + cacheRow * p.headDim;
     const auto* vRow =
         reinterpret_cast<const TKv*>(p.vCache + page * p.vPageStrideBytes) + cacheRow * p.vHeadDim;
-    const float score =
-        isVisible ? scoreInBase2(dotKey(query, kRow, p.headDim), p.scale, p.softcap) : -kInfinity;
+    const float score = isVisible
+                            ? scoreInBase2(dotKey<TKv, kWidth>(query, kRow, p.headDim), p.scale, p.softcap)
+                            : -kInfinity;
     state.add(score, vRow, p.vHeadDim);
   }
   writeScalar<T, TKv>(p, state, seq, token, head, row);

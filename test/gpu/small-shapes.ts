@@ -1,0 +1,41 @@
+/** Launches every kernel once on small shapes, for compute-sanitizer to watch; checks nothing itself. */
+import type { Dtype } from "../../ffi/device";
+import { kernelCases } from "../kernels/cases";
+import { runCase } from "../kernels/cases/kernel-case";
+import { Random } from "../kernels/support/random";
+import { type AttentionShape, attentionOperands, runAttention } from "./support/attention-shape";
+import { openCuda } from "./support/devices";
+import { sampleBatch, samplingBatch } from "./support/sampling";
+
+const dims = [
+  [64, 64],
+  [128, 128],
+  [192, 128],
+  [256, 256],
+] as const;
+
+const shapes: readonly AttentionShape[] = dims.flatMap(([headDim, vHeadDim]) => {
+  const shape = { numQHeads: 8, numKvHeads: 2, headDim, vHeadDim, pageSize: 16 };
+  return [
+    { ...shape, seqLens: [700, 0, 33], queries: 1, holes: 0.2, sinks: true },
+    { ...shape, seqLens: [90, 40], queries: [90, 17], windowLeft: 50, softcap: 20 },
+  ];
+});
+
+const device = openCuda({ debugChecks: true });
+let launched = 0;
+for (const kernelCase of kernelCases) {
+  for (const dtype of ["float32", "bfloat16"] as const) {
+    runCase(kernelCase, device, dtype);
+    launched += 1;
+  }
+}
+for (const shape of shapes) {
+  for (const dtype of ["float32", "bfloat16"] satisfies Dtype[]) {
+    runAttention(device, shape, attentionOperands(shape, 1), dtype, dtype);
+    launched += 1;
+  }
+}
+sampleBatch(device, samplingBatch(new Random(1), 8, 3001));
+device.close();
+console.log(`${launched + 1} launches`);
