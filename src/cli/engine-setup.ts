@@ -45,7 +45,7 @@ export function engineOptions(
     cpuCacheBytes: flags.number("cpu-cache-bytes"),
     enablePrefixCaching: !flags.isSet("no-enable-prefix-caching"),
     enableMixedBatch: flags.isSet("enable-mixed-batch"),
-    enableOverlap: !flags.isSet("no-overlap"),
+    enableOverlap: flags.isSet("no-overlap") ? false : undefined,
     enableGraphs: !flags.isSet("enforce-eager"),
     threads: flags.number("threads"),
     kernelPageSize: flags.number("kernel-page-size"),

@@ -25,8 +25,8 @@ export interface EngineOptions {
   readonly cpuCacheBytes: number | undefined;
   readonly enablePrefixCaching: boolean;
   readonly enableMixedBatch: boolean;
-  /** Plan and launch a step before the last one's tokens are read (CUDA). */
-  readonly enableOverlap: boolean;
+  /** Plan and launch a step before the last one's tokens are read; undefined = on CUDA only. */
+  readonly enableOverlap: boolean | undefined;
   /** Replay recorded graphs for decode steps (CUDA). */
   readonly enableGraphs: boolean;
   readonly threads: number | undefined;

@@ -21,7 +21,7 @@ import type { TensorSource } from "../weights/tensor-source";
 import { WeightLoader } from "../weights/weight-loader";
 import { Engine, type EngineParts } from "./engine";
 import type { EngineOptions } from "./engine-options";
-import { openDevice } from "./open-device";
+import { type OpenedDevice, openDevice } from "./open-device";
 import { sizePool } from "./size-pool";
 
 export type ProgressListener = (stage: string, fraction: number) => void;
@@ -49,10 +49,16 @@ function boundsOf(options: EngineOptions, model: Model, kind: "cpu" | "cuda"): S
   };
 }
 
+/** What an engine is given beside its options. */
+export interface EngineEnvironment extends Pick<EngineParts, "post" | "clock" | "randomUint32"> {
+  /** Instead of opening a device of its own. */
+  readonly openDevice?: (options: EngineOptions) => OpenedDevice;
+}
+
 /** Loads, builds and returns an idle engine. Everything that a user can have got wrong is thrown before memory is taken. */
 export function loadEngine(
   options: EngineOptions,
-  environment: Pick<EngineParts, "post" | "clock" | "randomUint32">,
+  environment: EngineEnvironment,
   onProgress: ProgressListener = () => {},
 ): Engine {
   const model = createModel(
@@ -63,12 +69,12 @@ export function loadEngine(
   const weights = source.use(openWeights(options));
   model.checkWeights(weights);
 
-  const { device, remark: deviceRemark } = openDevice(options);
+  const { device, remark: deviceRemark } = (environment.openDevice ?? openDevice)(options);
   const dtype = options.dtype === "auto" ? (device.kind === "cpu" ? "float32" : "bfloat16") : options.dtype;
   const kvDtype = options.kvCacheDtype === "auto" ? dtype : options.kvCacheDtype;
   const activationDtype: Dtype = device.kind === "cpu" ? "float32" : dtype;
   // Nothing runs beside the host on the CPU, so a plan made ahead would only be made blind.
-  const overlapDepth = device.kind === "cuda" && options.enableOverlap ? 1 : 0;
+  const overlapDepth = (options.enableOverlap ?? device.kind === "cuda") ? 1 : 0;
   const bounds = boundsOf(options, model, device.kind);
   const cacheOptions = { prefixGranularity: options.prefixGranularity, kvDtype };
   const groups = model.cacheGroups(cacheOptions);
