@@ -40,7 +40,10 @@ export class SlotTables {
 
   /** Block at a column; 0 is a hole. */
   blockAt(slot: number, column: number): number {
-    assert(column < (this.#lengths[slot] as number), `column ${column} is outside the table of slot ${slot}`);
+    assert(
+      column >= 0 && column < (this.#lengths[slot] as number),
+      `column ${column} is outside the table of slot ${slot}`,
+    );
     return this.#blocks[slot * this.geometry.maxBlocks + column] as number;
   }
 
@@ -82,6 +85,10 @@ export class SlotTables {
 
   #write(slot: number, column: number, block: number, sink: PageTableSink): void {
     const { maxBlocks, pagesPerBlock } = this.geometry;
+    assert(
+      column >= 0 && column < (this.#lengths[slot] as number),
+      `column ${column} is outside the table of slot ${slot}`,
+    );
     this.#blocks[slot * maxBlocks + column] = block;
     const first = slot * this.pageTableWidth + column * pagesPerBlock;
     for (let page = 0; page < pagesPerBlock; page++) {

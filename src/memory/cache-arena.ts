@@ -6,7 +6,7 @@
 import { layoutOf, writeField } from "../../ffi/argument-block";
 import { fieldBlock } from "../../ffi/blocks";
 import type { Address, Device, Op } from "../../ffi/device";
-import { GranaryError } from "../assert";
+import { assert, GranaryError } from "../assert";
 import type { CacheMemoryPlan, PlannedField } from "../recipes/bind";
 
 /** Where block 0 of a field lies; block i is `pageStrideBytes` times i behind it. */
@@ -44,23 +44,25 @@ export class CacheArena {
   readonly #views: ReadonlyMap<string, FieldView>;
   readonly #zeroing: ReadonlyMap<string, GroupZeroing>;
   readonly #ids: Address;
+  readonly #idCapacity: number;
+  readonly #allocated: Address[] = [];
 
   constructor(device: Device, plan: CacheMemoryPlan) {
     this.plan = plan;
     this.#device = device;
-    this.#base = device.allocate(plan.arenaBytes, "the cache arena");
+    this.#base = this.#keep(device.allocate(plan.arenaBytes, "the cache arena"));
     this.#views = new Map(
       plan.fields.map((field) => [
         field.fieldId,
         { field, base: this.#base + field.arenaOffsetBytes, pageStrideBytes: field.pageStrideBytes },
       ]),
     );
-    const mostBlocks = Math.max(...plan.groups.map(({ pageCount }) => pageCount));
-    this.#ids = device.allocate(mostBlocks * 4, "block ids to clear");
+    this.#idCapacity = Math.max(...plan.groups.map(({ pageCount }) => pageCount));
+    this.#ids = this.#keep(device.allocate(this.#idCapacity * 4, "block ids to clear"));
     this.#zeroing = new Map(
       plan.groups.map(({ groupId, pageCount }) => {
         const views = [...this.#views.values()].filter(({ field }) => field.groupId === groupId);
-        const fields = uploadFields(device, views, `field table of '${groupId}'`);
+        const fields = this.#keep(uploadFields(device, views, `field table of '${groupId}'`));
         const op = device.op("zeroBlocks", { fields, ids: this.#ids, numFields: views.length });
         return [groupId, { pageCount, op }];
       }),
@@ -80,8 +82,9 @@ export class CacheArena {
     const group = this.#zeroing.get(groupId);
     if (group === undefined)
       throw new GranaryError("unknown_group", `the cache plan has no group '${groupId}'`);
+    assert(count <= this.#idCapacity, `${count} blocks of '${groupId}' are to be cleared at once`);
     for (let i = 0; i < count; i++) {
-      const id = ids[i] as number;
+      const id = ids[i] ?? -1;
       if (id < 0 || id >= group.pageCount) {
         throw new GranaryError(
           "invalid_block",
@@ -93,7 +96,13 @@ export class CacheArena {
     group.op.set("numIds", count).launch();
   }
 
+  /** Gives the memory back; nothing may use the arena any more. */
   close(): void {
-    this.#device.free(this.#base);
+    for (const address of this.#allocated.splice(0)) this.#device.free(address);
+  }
+
+  #keep(address: Address): Address {
+    this.#allocated.push(address);
+    return address;
   }
 }
