@@ -201,7 +201,7 @@ describe("several groups", () => {
     expect(d.free).toBe(63);
   });
 
-  scenario(316, 385)("put prefill rows before decode rows in a mixed batch", () => {
+  scenario(316)("put prefill rows before decode rows in a mixed batch", () => {
     const d = new Driver({
       P: 2,
       pool: 63,
