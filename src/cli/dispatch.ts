@@ -1,5 +1,6 @@
 /** From the command line to a command's exit code: 0 fine, 1 failed, 2 used wrongly. */
 import { GranaryError } from "../assert";
+import { bench } from "./bench/bench";
 import { doctor } from "./doctor";
 import type { CommandName } from "./flag-types";
 import { commandHelp, generalHelp } from "./help";
@@ -16,6 +17,7 @@ const commands: Readonly<Record<CommandName, Command>> = {
     return serve(flags, runtime);
   },
   run: ({ flags, positionals }, runtime) => runPrompt(flags, positionals, runtime),
+  bench: ({ flags, positionals }, runtime) => bench(flags, positionals, runtime),
   doctor: ({ flags, positionals }, runtime) => {
     refusePositionals(positionals);
     return doctor(flags, runtime);

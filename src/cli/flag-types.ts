@@ -17,7 +17,7 @@ export interface FlagSpec {
   readonly commands: readonly CommandName[];
 }
 
-export type CommandName = "serve" | "run" | "doctor";
+export type CommandName = "serve" | "run" | "bench" | "doctor";
 
 export type FlagValue = string | number | boolean | readonly string[];
 

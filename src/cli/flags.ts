@@ -1,10 +1,11 @@
 /** The one table of flags. Names follow vLLM where a flag means the same. */
 import type { CommandName, FlagSpec } from "./flag-types";
 
-const engine: readonly CommandName[] = ["serve", "run"];
-const all: readonly CommandName[] = ["serve", "run", "doctor"];
+const engine: readonly CommandName[] = ["serve", "run", "bench"];
+const all: readonly CommandName[] = ["serve", "run", "bench", "doctor"];
 const serve: readonly CommandName[] = ["serve"];
 const run: readonly CommandName[] = ["run"];
+const bench: readonly CommandName[] = ["bench"];
 
 const modelFlags: readonly FlagSpec[] = [
   {
@@ -191,7 +192,7 @@ const serverFlags: readonly FlagSpec[] = [
     kind: "list",
     placeholder: "KEY",
     help: "key (repeatable) that clients must send; health stays open",
-    commands: serve,
+    commands: ["serve", "bench"],
   },
   {
     name: "max-logprobs",
@@ -230,6 +231,97 @@ const runFlags: readonly FlagSpec[] = [
   { name: "raw", kind: "flag", help: "continue the text as it is, without the chat template", commands: run },
 ];
 
+const benchFlags: readonly FlagSpec[] = [
+  {
+    name: "num-prompts",
+    kind: "integer",
+    minimum: 1,
+    defaultValue: "64",
+    help: "requests in all",
+    commands: bench,
+  },
+  {
+    name: "input-len",
+    kind: "integer",
+    minimum: 1,
+    defaultValue: "512",
+    help: "prompt tokens",
+    commands: bench,
+  },
+  {
+    name: "output-len",
+    kind: "integer",
+    minimum: 1,
+    defaultValue: "128",
+    help: "generated tokens",
+    commands: bench,
+  },
+  {
+    name: "lengths",
+    kind: "text",
+    choices: ["fixed", "uniform", "sharegpt"],
+    defaultValue: "fixed",
+    help: "spread of both lengths: none, half to one and a half times, or log-normal like chat traffic",
+    commands: bench,
+  },
+  {
+    name: "shared-prefix-len",
+    kind: "integer",
+    minimum: 0,
+    defaultValue: "0",
+    help: "tokens that all prompts begin with",
+    commands: bench,
+  },
+  {
+    name: "workload-seed",
+    kind: "integer",
+    minimum: 0,
+    defaultValue: "1",
+    help: "seed of the prompts",
+    commands: bench,
+  },
+  {
+    name: "batch-size",
+    kind: "integer",
+    minimum: 1,
+    defaultValue: "8",
+    help: "requests that run together (latency)",
+    commands: bench,
+  },
+  {
+    name: "num-iterations",
+    kind: "integer",
+    minimum: 1,
+    defaultValue: "5",
+    help: "timed repetitions after one that is not (latency)",
+    commands: bench,
+  },
+  {
+    name: "base-url",
+    kind: "text",
+    defaultValue: "http://127.0.0.1:8000",
+    help: "server to load (serve)",
+    commands: bench,
+  },
+  {
+    name: "request-rate",
+    kind: "number",
+    minimum: 0,
+    defaultValue: "0",
+    help: "arrivals a second, Poisson; 0 = as fast as the concurrency allows (serve)",
+    commands: bench,
+  },
+  {
+    name: "max-concurrency",
+    kind: "integer",
+    minimum: 1,
+    defaultValue: "16",
+    help: "requests open at once (serve)",
+    commands: bench,
+  },
+  { name: "json", kind: "flag", help: "print JSON instead of a table", commands: bench },
+];
+
 export const flagSections: readonly { readonly title: string; readonly flags: readonly FlagSpec[] }[] = [
   { title: "Model", flags: modelFlags },
   { title: "Device", flags: deviceFlags },
@@ -237,6 +329,7 @@ export const flagSections: readonly { readonly title: string; readonly flags: re
   { title: "Scheduling", flags: scheduleFlags },
   { title: "Server", flags: serverFlags },
   { title: "Generation", flags: runFlags },
+  { title: "Benchmark", flags: benchFlags },
 ];
 
 export const allFlags: readonly FlagSpec[] = flagSections.flatMap(({ flags }) => flags);

@@ -8,6 +8,10 @@ const summaries: Readonly<Record<CommandName, { readonly usage: string; readonly
     text: "Serve a model over an OpenAI-compatible API (REST, SSE, WebSocket).",
   },
   run: { usage: 'granary run [flags] "prompt"', text: "Answer one prompt on standard output." },
+  bench: {
+    usage: "granary bench throughput|latency|serve [flags]",
+    text: "Measure: throughput and latency run an engine in this process, serve loads a running server over HTTP.",
+  },
   doctor: {
     usage: "granary doctor [flags]",
     text: "Say what this machine has, what would run where, and why.",

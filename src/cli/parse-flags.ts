@@ -12,6 +12,11 @@ export class FlagValues {
     this.#values = values;
   }
 
+  /** The same values with some replaced. */
+  with(values: Readonly<Record<string, FlagValue>>): FlagValues {
+    return new FlagValues(new Map([...this.#values, ...Object.entries(values)]));
+  }
+
   text(name: string): string | undefined {
     return this.#values.get(name) as string | undefined;
   }

@@ -1,0 +1,28 @@
+/** `granary bench`: chooses the measurement and prints its figures. */
+import { GranaryError } from "../../assert";
+import type { FlagValues } from "../parse-flags";
+import type { Runtime } from "../runtime";
+import { benchServe } from "./http-load";
+import { benchLatency, benchThroughput } from "./offline-benches";
+import { type Figures, formatFigures } from "./statistics";
+
+const kinds: Readonly<Record<string, (flags: FlagValues, runtime: Runtime) => Figures | Promise<Figures>>> = {
+  throughput: benchThroughput,
+  latency: benchLatency,
+  serve: benchServe,
+};
+
+export async function bench(
+  flags: FlagValues,
+  positionals: readonly string[],
+  runtime: Runtime,
+): Promise<number> {
+  const [kind = "", ...others] = positionals;
+  const measure = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
+  if (measure === undefined || others.length > 0) {
+    throw new GranaryError("usage", `granary bench takes one of ${Object.keys(kinds).join(", ")}`);
+  }
+  const figures = await measure(flags, runtime);
+  runtime.out(formatFigures(figures, flags.isSet("json")));
+  return 0;
+}

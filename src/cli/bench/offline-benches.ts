@@ -1,0 +1,60 @@
+/** `granary bench throughput` and `latency`: what an engine does in this process, without HTTP. */
+import type { FlagValues } from "../parse-flags";
+import type { Runtime } from "../runtime";
+import { OfflineEngine } from "./offline-engine";
+import { type Figures, summarise } from "./statistics";
+import { makeWorkload } from "./workload";
+
+/** All requests at once; the rate at which they are worked off. */
+export function benchThroughput(flags: FlagValues, runtime: Runtime): Figures {
+  const bench = new OfflineEngine(flags, runtime);
+  const { vocabSize, maxModelLen } = bench.engine.limits;
+  const requests = makeWorkload(flags, vocabSize, maxModelLen);
+  // One request first, so that lazily built things are not timed.
+  bench.run(requests.slice(0, 1).map(({ maxTokens }) => ({ tokens: Int32Array.of(1), maxTokens })));
+  const result = bench.run(requests);
+  const seconds = result.elapsedMs / 1000;
+  return {
+    requests: requests.length,
+    elapsedSeconds: seconds,
+    promptTokens: result.promptTokens,
+    cachedTokens: result.cachedTokens,
+    generatedTokens: result.generatedTokens,
+    generatedTokensPerSecond: result.generatedTokens / seconds,
+    totalTokensPerSecond: (result.promptTokens + result.generatedTokens) / seconds,
+    ...summarise("firstToken", result.firstTokenMs),
+  };
+}
+
+/** One batch of equal requests, again and again; the time of a decode step and of a whole batch. */
+export function benchLatency(flags: FlagValues, runtime: Runtime): Figures {
+  const bench = new OfflineEngine(flags, runtime);
+  const { vocabSize, maxModelLen } = bench.engine.limits;
+  const batchSize = flags.required<number>("batch-size");
+  const iterations = flags.required<number>("num-iterations");
+  const stepMs: number[] = [];
+  const batchMs: number[] = [];
+  const firstTokenMs: number[] = [];
+  for (let iteration = 0; iteration <= iterations; iteration++) {
+    const requests = makeWorkload(
+      flags.with({ "num-prompts": batchSize, "workload-seed": iteration }),
+      vocabSize,
+      maxModelLen,
+    );
+    const result = bench.run(requests);
+    if (iteration === 0) continue;
+    batchMs.push(result.elapsedMs);
+    firstTokenMs.push(Math.max(...result.firstTokenMs));
+    // The first steps carry prompts; those at the end run short of requests.
+    stepMs.push(...result.stepMs.slice(batchSize, -batchSize));
+  }
+  const medianStep = summarise("decodeStep", stepMs);
+  return {
+    batchSize,
+    iterations,
+    ...summarise("batch", batchMs),
+    ...summarise("lastFirstToken", firstTokenMs),
+    ...medianStep,
+    decodeTokensPerSecond: (1000 * batchSize) / Number(medianStep.decodeStepMedianMs),
+  };
+}
