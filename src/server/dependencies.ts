@@ -22,6 +22,8 @@ export interface ServerOptions {
   readonly apiKeys: readonly string[];
   /** Largest number of log-probabilities a position; -1 allows the whole vocabulary. */
   readonly maxLogprobs: number;
+  /** Overrides the limit of the same name, for tests that cannot wait so long. */
+  readonly idleTimeoutSeconds?: number;
 }
 
 export interface Clock {

@@ -6,6 +6,8 @@ export interface ListenOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** Overrides the limit of the same name, for tests that cannot wait so long. */
+  readonly idleTimeoutSeconds?: number;
 }
 
 export interface ListeningServer {
@@ -15,14 +17,15 @@ export interface ListeningServer {
   stop(force?: boolean): Promise<void>;
 }
 
-export function listen(app: GranaryServer, { host, port }: ListenOptions): ListeningServer {
+export function listen(app: GranaryServer, options: ListenOptions): ListeningServer {
+  const { host, port } = options;
   app.listen({
     hostname: host,
     port,
     // A port that another server has is an error, not a share of its clients.
     reusePort: false,
     development: false,
-    idleTimeout: idleTimeoutSeconds,
+    idleTimeout: options.idleTimeoutSeconds ?? idleTimeoutSeconds,
     // The app refuses large bodies itself, with an answer that clients can read.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
   });

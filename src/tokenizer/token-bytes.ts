@@ -3,7 +3,6 @@ import type { AddedToken } from "./added-tokens";
 import type { TokenDecoder } from "./token-decoder";
 import { incompleteTailLength } from "./utf8";
 
-const utf8 = new TextEncoder();
 const replacing = new TextDecoder("utf-8", { ignoreBOM: true });
 
 export interface TokenEntry {
@@ -44,7 +43,7 @@ export class TokenBytes {
     const added = this.#addedTokens.get(id);
     const token = this.#tokenOf(id);
     let bytes: Uint8Array = new Uint8Array(0);
-    if (added !== undefined) bytes = utf8.encode(added.content);
+    if (added !== undefined) bytes = this.#decoder.bytesOfAdded(added.content);
     else if (token !== undefined) bytes = this.#decoder.bytesOf(token);
     const text = replacing.decode(bytes);
     const entry = {

@@ -9,6 +9,8 @@ import { isObject } from "./json";
 export interface TokenDecoder {
   /** Bytes of a token of the model's vocabulary wherever it stands but at the start of a text. */
   bytesOf(token: string): Uint8Array;
+  /** Bytes of an added token, which is spelled in plain text and not in the vocabulary's alphabet. */
+  bytesOfAdded(content: string): Uint8Array;
   /** Spaces that are dropped where a text begins. */
   readonly leadingSpaces: number;
   /** Tokens are words with a space between them. */
@@ -24,9 +26,11 @@ const byteOfCharacter = byteLevelAlphabet();
 
 export function readTokenDecoder(decoder: JsonValue | undefined): TokenDecoder {
   if (!isObject(decoder)) {
-    return { bytesOf: (token) => utf8.encode(token), leadingSpaces: 0, joinsWithSpace: true };
+    const bytesOf = (token: string) => utf8.encode(token);
+    return { bytesOf, bytesOfAdded: bytesOf, leadingSpaces: 0, joinsWithSpace: true };
   }
   const steps: Step[] = [];
+  const textSteps: Step[] = [];
   let leadingSpaces = 0;
   let isFused = false;
   const sequence =
@@ -35,19 +39,26 @@ export function readTokenDecoder(decoder: JsonValue | undefined): TokenDecoder {
     if (part.type === "Fuse") isFused = true;
     else if (part.type === "Strip" && isFused && part.content === " ")
       leadingSpaces = Number(part.start ?? 0);
-    else steps.push(readStep(part));
+    else {
+      const step = readStep(part);
+      steps.push(step);
+      if (part.type !== "ByteLevel" && part.type !== "ByteFallback") textSteps.push(step);
+    }
     if (part.type === "Metaspace" && part.prepend_scheme !== "never" && part.add_prefix_space !== false) {
       leadingSpaces = 1;
     }
   }
   return {
-    bytesOf(token) {
-      const piece = steps.reduce<Piece>((value, step) => step(value), token);
-      return typeof piece === "string" ? utf8.encode(piece) : piece;
-    },
+    bytesOf: (token) => runSteps(steps, token),
+    bytesOfAdded: (content) => runSteps(textSteps, content),
     leadingSpaces,
     joinsWithSpace: false,
   };
+}
+
+function runSteps(steps: readonly Step[], token: string): Uint8Array {
+  const piece = steps.reduce<Piece>((value, step) => step(value), token);
+  return typeof piece === "string" ? utf8.encode(piece) : piece;
 }
 
 function readStep(part: JsonObject): Step {

@@ -54,7 +54,11 @@ export class FakeEngine implements EngineClient {
   readonly #live = new Map<number, FakeRun>();
   #nextId = 1;
 
-  constructor(script: FakeScript = {}, limits: Partial<EngineLimits> = {}, endTokens: readonly number[] = [257]) {
+  constructor(
+    script: FakeScript = {},
+    limits: Partial<EngineLimits> = {},
+    endTokens: readonly number[] = [257],
+  ) {
     this.script = script;
     this.limits = { ...fakeLimits, ...limits };
     this.endTokens = new Set(endTokens);
@@ -143,7 +147,8 @@ class FakeRun {
 
   #step(): void {
     for (const choice of [...this.#open]) if (this.#open.has(choice)) this.#send(choice);
-    if (this.#open.size > 0) this.#timer = setTimeout(() => this.#step(), this.#engine.script.tokenDelayMs ?? 0);
+    if (this.#open.size > 0)
+      this.#timer = setTimeout(() => this.#step(), this.#engine.script.tokenDelayMs ?? 0);
   }
 
   #send(choice: number): void {
@@ -206,7 +211,9 @@ class FakeRun {
       begin,
       numRows: rows.length,
       count,
-      ids: isWhole ? new Int32Array(0) : Int32Array.from(rows.flatMap(({ order }) => [...order.subarray(0, count)])),
+      ids: isWhole
+        ? new Int32Array(0)
+        : Int32Array.from(rows.flatMap(({ order }) => [...order.subarray(0, count)])),
       values: Float32Array.from(
         rows.flatMap(({ values, order }) =>
           isWhole ? [...values] : [...order.subarray(0, count)].map((id) => values[id]),

@@ -34,7 +34,12 @@ export function serverUnderTest(setup: ServerSetup = {}) {
   const app = createServer({
     engine,
     tokenizer,
-    model: { id: "test-small", aliases: ["also/known-as"], created: 1_700_000_000, root: "fixtures/test-small" },
+    model: {
+      id: "test-small",
+      aliases: ["also/known-as"],
+      created: 1_700_000_000,
+      root: "fixtures/test-small",
+    },
     options: { version: "1.2.3", apiKeys: [], maxLogprobs: 20, ...setup.options },
     clock: { monotonicMs: () => performance.now(), unixSeconds: () => 1_700_000_001 },
     log: {
@@ -60,7 +65,12 @@ export function serverUnderTest(setup: ServerSetup = {}) {
     get: (path: string, headers: Record<string, string> = {}) => request(path, { headers }),
     request,
     post,
-    listen: () => listen(app, { host: "127.0.0.1", port: 0 }),
+    listen: () =>
+      listen(app, {
+        host: "127.0.0.1",
+        port: 0,
+        idleTimeoutSeconds: setup.options?.idleTimeoutSeconds ?? 30,
+      }),
   };
 }
 
@@ -71,7 +81,11 @@ export async function readEvents(response: Response) {
     .split("\n\n")
     .filter((event) => event.startsWith("data: "))
     .map((event) => event.slice("data: ".length));
-  return { raw, isDone: data.at(-1) === "[DONE]", events: data.filter((text) => text !== "[DONE]").map(parse) };
+  return {
+    raw,
+    isDone: data.at(-1) === "[DONE]",
+    events: data.filter((text) => text !== "[DONE]").map(parse),
+  };
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are read as clients read them

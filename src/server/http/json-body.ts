@@ -12,9 +12,9 @@ export const jsonBody: [(context: { request: Request }) => Promise<unknown>, "js
 ];
 
 /** The parsed body, or an ApiError of status 400, 408, 413 or 415. */
-export async function readJsonBody(request: Request): Promise<unknown> {
+export async function readJsonBody(request: Request, deadlineMs = bodyDeadlineMs): Promise<unknown> {
   checkMediaType(request.headers);
-  const bytes = await withDeadline(readBytes(request), request);
+  const bytes = await withDeadline(readBytes(request), request, deadlineMs);
   if (bytes.length === 0) throw new ApiError(400, "The request body is empty; a JSON object is expected.");
   let text: string;
   try {
@@ -64,12 +64,12 @@ async function readBytes(request: Request): Promise<Uint8Array> {
 }
 
 /** A sender that trickles never lets the idle timeout come, so the whole body has a deadline too. */
-async function withDeadline<T>(reading: Promise<T>, request: Request): Promise<T> {
+async function withDeadline<T>(reading: Promise<T>, request: Request, deadlineMs: number): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     const headers = { Connection: "close" };
     reject(new ApiError(408, "The request body took too long.", { code: "request_timeout", headers }));
-  }, bodyDeadlineMs);
+  }, deadlineMs);
   try {
     return await Promise.race([reading, promise]);
   } catch (error) {

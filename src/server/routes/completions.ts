@@ -56,7 +56,7 @@ async function answer(
     withTokenIds: body.return_token_ids ?? false,
   };
   const usage = readStreamUsage(body);
-  const release = holdOpen(server, request);
+  const release = holdOpen(context, server, request);
   if (body.stream === true) {
     const format = new CompletionStream(head, { ...options, usage });
     return runStream(context, generation, format, request.signal, release);

@@ -79,7 +79,7 @@ async function answer(
 ) {
   const { generation, withLogprobs } = await planResponse(context, body, undefined);
   const events = newResponse(context, body, withLogprobs);
-  const release = holdOpen(server, request);
+  const release = holdOpen(context, server, request);
   if (body.stream === true) {
     return runStream(context, generation, new ResponseStream(events), request.signal, release);
   }
