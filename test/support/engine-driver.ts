@@ -61,10 +61,15 @@ export class EngineDriver {
     });
   }
 
-  static open(name: string, options: Partial<EngineOptions> = {}): EngineDriver {
+  /** Opens on `on`, or on a CPU device that all engines of a test file share. */
+  static open(name: string, options: Partial<EngineOptions> = {}, on?: Device): EngineDriver {
     const { directory, vocabSize } = loadReferenceCase(name);
-    device ??= openCpuDevice();
-    return new EngineDriver({ ...defaults, modelDirectory: directory, ...options }, vocabSize, device);
+    if (on === undefined) device ??= openCpuDevice();
+    return new EngineDriver(
+      { ...defaults, modelDirectory: directory, ...options },
+      vocabSize,
+      on ?? (device as Device),
+    );
   }
 
   submit(tokens: Int32Array, settings: RequestSettings = {}): number {
