@@ -1,5 +1,6 @@
 /** A C struct of the ABI as a TypeScript object: fields written in place, one stable address, no allocation after creation. */
 import { ptr } from "bun:ffi";
+import { NativeError } from "./errors";
 
 /** address: u64 as a JS number; int64 and float64: 8 bytes; int32, uint32 and float32: 4 bytes. */
 export type FieldType = "address" | "int64" | "float64" | "int32" | "uint32" | "float32";
@@ -17,7 +18,8 @@ export function layoutOf(schema: BlockSchema): {
   readonly offsets: Readonly<Record<string, number>>;
   readonly bytes: number;
 } {
-  const offsets: Record<string, number> = {};
+  // Without a prototype, so that a name from there is no field either.
+  const offsets: Record<string, number> = Object.create(null);
   let bytes = 0;
   for (const [name, type] of Object.entries(schema)) {
     if (bytes % sizeOf(type) !== 0) throw new Error(`field ${name} would need padding`);
@@ -27,8 +29,25 @@ export function layoutOf(schema: BlockSchema): {
   return { offsets, bytes: Math.ceil(bytes / 8) * 8 };
 }
 
-/** Writes one field of a struct. Integers above 2^53 cannot be given. */
+/** True when the field gives back what is written to it; floats are rounded. */
+function holds(type: FieldType, value: number): boolean {
+  switch (type) {
+    case "int32":
+      return value === (value | 0);
+    case "uint32":
+      return value === value >>> 0;
+    case "address":
+      return Number.isSafeInteger(value) && value >= 0;
+    case "int64":
+      return Number.isSafeInteger(value);
+    default:
+      return typeof value === "number";
+  }
+}
+
+/** Writes one field of a struct. Throws on a value that would arrive as another, such as 2^31 in an int32. */
 export function writeField(view: DataView, offset: number, type: FieldType, value: number): void {
+  if (!holds(type, value)) throw new NativeError("invalid", `${value} does not fit a field of type ${type}`);
   if (type === "int32") view.setInt32(offset, value, true);
   else if (type === "uint32") view.setUint32(offset, value, true);
   else if (type === "float32") view.setFloat32(offset, value, true);
@@ -59,7 +78,9 @@ export class ArgumentBlock<S extends BlockSchema> {
   }
 
   set(name: keyof S & string, value: number): void {
-    writeField(this.#view, this.#offsets[name] as number, this.schema[name] as FieldType, value);
+    const offset = this.#offsets[name];
+    if (offset === undefined) throw new NativeError("invalid", `the argument block has no field '${name}'`);
+    writeField(this.#view, offset, this.schema[name] as FieldType, value);
   }
 
   setAll(values: FieldValues<S>): void {

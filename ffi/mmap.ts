@@ -1,8 +1,9 @@
 /** Read-only memory maps of whole files, of any size; addresses are numbers, bytes are read by native code or small views. */
 
-import { dlopen, FFIType, type Pointer, ptr, toArrayBuffer } from "bun:ffi";
+import { dlopen, FFIType, type Pointer, ptr } from "bun:ffi";
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { NativeError } from "./errors";
+import { bytesAt } from "./host-memory";
 
 const { i32, i64, ptr: pointer } = FFIType;
 
@@ -26,14 +27,10 @@ export interface MappedFile extends Disposable {
 
 /** Maps `path`; an empty file maps to address 0. Throws NativeError when the kernel refuses. */
 export function mapFile(path: string): MappedFile {
-  const file = openSync(path, "r");
+  const descriptor = openSync(path, "r");
   try {
-    const bytes = fstatSync(file).size;
-    if (bytes === 0)
-      return { path, address: 0, bytes, read: () => new Uint8Array(), [Symbol.dispose]: () => {} };
-    const address = Number(libc.symbols.mmap(null, bytes, protectRead, mapPrivate, file, 0));
-    if (address === -1) throw new NativeError("invalid", `${path}: mmap of ${bytes} bytes failed`);
-    libc.symbols.madvise(address as Pointer, bytes, adviseWillNeed);
+    const bytes = fstatSync(descriptor).size;
+    const address = bytes === 0 ? 0 : map(path, descriptor, bytes);
     return {
       path,
       address,
@@ -41,15 +38,22 @@ export function mapFile(path: string): MappedFile {
       read(offset, length) {
         if (offset < 0 || offset + length > bytes)
           throw new NativeError("invalid", `${path}: read beyond the end`);
-        return new Uint8Array(toArrayBuffer(address as Pointer, offset, length)).slice();
+        return length === 0 ? new Uint8Array() : bytesAt(address + offset, length).slice();
       },
       [Symbol.dispose]() {
-        libc.symbols.munmap(address as Pointer, bytes);
+        if (address !== 0) libc.symbols.munmap(address as Pointer, bytes);
       },
     };
   } finally {
-    closeSync(file);
+    closeSync(descriptor);
   }
+}
+
+function map(path: string, descriptor: number, bytes: number): number {
+  const address = Number(libc.symbols.mmap(null, bytes, protectRead, mapPrivate, descriptor, 0));
+  if (address === -1) throw new NativeError("invalid", `${path}: mmap of ${bytes} bytes failed`);
+  libc.symbols.madvise(address as Pointer, bytes, adviseWillNeed);
+  return address;
 }
 
 /** Address of a host array that the caller keeps alive; for sources that are not files. */

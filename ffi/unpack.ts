@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { NativeError } from "./errors";
 
 export interface EmbeddedFile {
@@ -34,13 +34,27 @@ export interface UnpackEnvironment {
 
 const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
+/** An empty or relative setting counts as none: nothing may depend on where the program was started. */
+function absolute(path: string | undefined): string | undefined {
+  return path !== undefined && isAbsolute(path) ? path : undefined;
+}
+
 /** Directories to try, best first. */
 function roots(environment: UnpackEnvironment): readonly string[] {
-  const home =
-    environment.XDG_CACHE_HOME ?? (environment.HOME ? join(environment.HOME, ".cache") : undefined);
-  return [...(home === undefined ? [] : [home]), environment.TMPDIR ?? tmpdir()].map((root) =>
-    join(root, "granary"),
-  );
+  const home = absolute(environment.HOME);
+  const cache =
+    absolute(environment.XDG_CACHE_HOME) ?? (home === undefined ? undefined : join(home, ".cache"));
+  const places = [...(cache === undefined ? [] : [cache]), absolute(environment.TMPDIR) ?? tmpdir()];
+  return places.map((root) => join(root, "granary"));
+}
+
+/** Makes the directory around ours. Whoever could write there could put another library in our place. */
+function makeRoot(root: string): void {
+  mkdirSync(root, { recursive: true, mode: 0o700 });
+  const state = lstatSync(root);
+  if (!state.isDirectory() || state.uid !== process.getuid?.() || (state.mode & 0o022) !== 0) {
+    throw new NativeError("unsupported", "the directory is not ours alone to write to");
+  }
 }
 
 /** True when every file is there, ours alone, and has the right content. */
@@ -54,7 +68,6 @@ function isIntact(directory: string, files: readonly EmbeddedFile[]): boolean {
 }
 
 function unpackTo(directory: string, files: readonly EmbeddedFile[]): void {
-  mkdirSync(dirname(directory), { recursive: true, mode: 0o700 });
   const temporary = mkdtempSync(`${directory}.`);
   try {
     chmodSync(temporary, 0o700);
@@ -85,6 +98,7 @@ export function unpack(
   for (const root of roots(environment)) {
     const directory = join(root, key);
     try {
+      makeRoot(root);
       if (!isIntact(directory, files)) unpackTo(directory, files);
       accept(directory);
       return directory;

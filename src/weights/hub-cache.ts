@@ -11,7 +11,7 @@ export function hubCacheDirectory(environment: Environment): string {
   if (environment.HF_HUB_CACHE) return environment.HF_HUB_CACHE;
   if (environment.HF_HOME) return join(environment.HF_HOME, "hub");
   return join(
-    environment.XDG_CACHE_HOME ?? join(environment.HOME ?? homedir(), ".cache"),
+    environment.XDG_CACHE_HOME || join(environment.HOME || homedir(), ".cache"),
     "huggingface",
     "hub",
   );

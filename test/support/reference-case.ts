@@ -1,7 +1,5 @@
 /** A reference case: a toy checkpoint's directory with prompts and the logits that its architecture must give. */
 
-import type { Pointer } from "bun:ffi";
-import { toArrayBuffer } from "bun:ffi";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { mapFile } from "../../ffi/mmap";
@@ -31,7 +29,7 @@ export function loadReferenceCase(name: string): ReferenceCase {
   const bytes = (tensor: string): ArrayBuffer => {
     const entry = entries.get(tensor);
     if (entry === undefined) throw new Error(`${name} has no tensor ${tensor}`);
-    return toArrayBuffer(file.address as Pointer, entry.offsetBytes, entry.lengthBytes).slice(0);
+    return file.read(entry.offsetBytes, entry.lengthBytes).buffer as ArrayBuffer;
   };
   const config = JSON.parse(readFileSync(join(directory, "config.json"), "utf8"));
   return {
