@@ -14,15 +14,18 @@ namespace granary {
 namespace {
 
 constexpr int32_t kMaxThreads = 1024;
-// Enough for the packed rows of a product (gemm.cpp uses about 1.2 MiB) on machines with 2 MiB of L2 a core.
-constexpr int64_t kDefaultWorkspaceBytes = 2 << 20;
+// A product packs less than 1 MiB (product.cpp).
+constexpr int64_t kDefaultWorkspaceBytes = 1 << 20;
 constexpr int64_t kMinWorkspaceBytes = 256 << 10;
+constexpr int64_t kHugePageBytes = 2 << 20;
 
 struct State {
   const Kernels* kernels = nullptr;
   bool verifies = false;
   int32_t numThreads = 0;
-  char* workspace = nullptr;
+  void* memory = nullptr;  // what was mapped for all workspaces
+  int64_t memoryBytes = 0;
+  char* workspaces = nullptr;
   int64_t workspaceBytes = 0;  // of one thread
 };
 
@@ -56,7 +59,7 @@ bool verifies() { return state.verifies; }
 const Kernels& kernels() { return *state.kernels; }
 int32_t numThreads() { return state.numThreads; }
 Workspace workspaceOf(int32_t thread) {
-  return {state.workspace + thread * state.workspaceBytes, state.workspaceBytes};
+  return {state.workspaces + thread * state.workspaceBytes, state.workspaceBytes};
 }
 
 }  // namespace granary
@@ -81,22 +84,33 @@ GRANARY_EXPORT int32_t granary_init(const GranaryInit* args) {
   const Isa isa = chooseIsa(&reason);
   if (isa == Isa::none) return fail(GRANARY_UNSUPPORTED, "init", "%s", reason);
   const int64_t bytes = workspaceBytesOf(*args);
-  void* memory = mmap(nullptr, static_cast<size_t>(bytes * args->numThreads), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // Aligned to huge pages, because packed rows are walked in strides that would miss in the page tables.
+  const int64_t memoryBytes = bytes * args->numThreads + kHugePageBytes;
+  void* memory = mmap(nullptr, static_cast<size_t>(memoryBytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return fail(GRANARY_OUT_OF_MEMORY, "init", "no room for a workspace of %lld bytes a thread",
                                         static_cast<long long>(bytes));
+  madvise(memory, static_cast<size_t>(memoryBytes), MADV_HUGEPAGE);
   if (!startThreads(args->numThreads)) {
-    munmap(memory, static_cast<size_t>(bytes * args->numThreads));
+    munmap(memory, static_cast<size_t>(memoryBytes));
     return fail(GRANARY_OUT_OF_MEMORY, "init", "%d threads could not be started", args->numThreads - 1);
   }
-  state = {kernelsOf(isa), args->debugChecks != 0, args->numThreads, static_cast<char*>(memory), bytes};
+  const uint64_t aligned = (reinterpret_cast<uint64_t>(memory) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  state = {
+      .kernels = kernelsOf(isa),
+      .verifies = args->debugChecks != 0,
+      .numThreads = args->numThreads,
+      .memory = memory,
+      .memoryBytes = memoryBytes,
+      .workspaces = reinterpret_cast<char*>(aligned),
+      .workspaceBytes = bytes,
+  };
   return GRANARY_OK;
 }
 
 GRANARY_EXPORT int32_t granary_shutdown(void) {
   if (!isInitialised()) return fail(GRANARY_INVALID, "shutdown", "granary_init has not been called");
   stopThreads();
-  munmap(state.workspace, static_cast<size_t>(state.workspaceBytes * state.numThreads));
+  munmap(state.memory, static_cast<size_t>(state.memoryBytes));
   state = State{};
   return GRANARY_OK;
 }

@@ -95,10 +95,10 @@ export const linearCases: readonly KernelCase[] = [
     residual: "apart",
     gap: 5,
   }),
-  linearCase({ rows: 100, inColumns: 1100, outColumns: 37, weightDtype: "bfloat16", bias: true }),
+  linearCase({ rows: 100, inColumns: 2100, outColumns: 37, weightDtype: "bfloat16", bias: true }),
   linearCase({
     rows: 100,
-    inColumns: 1040,
+    inColumns: 2064,
     outColumns: 30,
     weightDtype: "float32",
     bias: true,
