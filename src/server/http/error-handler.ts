@@ -15,6 +15,8 @@ const clientMistakes: Readonly<Record<string, string>> = {
 /** `code` is Elysia's name for the failure; NOT_FOUND is answered by the route table. */
 export function toApiError(code: string | number, error: unknown, log: Log): ApiError {
   if (error instanceof ApiError) return error;
+  // What a body's reader throws comes wrapped.
+  if (error instanceof Error && error.cause instanceof ApiError) return error.cause;
   if (error instanceof MessageError) {
     return invalidParam(`messages[${error.index}]`, `messages[${error.index}]: ${error.message}`);
   }

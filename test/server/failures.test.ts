@@ -1,0 +1,239 @@
+/** What clients are told when something is wrong: one error shape, the right status, and nothing left behind. */
+import { describe, expect, test } from "bun:test";
+import { maxRequestBodyBytes } from "../../src/limits";
+import { readJsonBody } from "../../src/server/http/json-body";
+import { byteLevel } from "../tokenizer/tokenizer-builder";
+import { FakeEngine } from "./fake-engine";
+import { bodyOf, readEvents, serverUnderTest } from "./server-under-test";
+
+const messages = [{ role: "user", content: "hi" }];
+const path = "/v1/chat/completions";
+
+/** Status and error body; fails unless the body is exactly an OpenAI error. */
+async function errorOf(response: Response | Promise<Response>) {
+  const answered = await response;
+  const body = await bodyOf(answered);
+  expect(Object.keys(body)).toEqual(["error"]);
+  expect(Object.keys(body.error).sort()).toEqual(["code", "message", "param", "type"]);
+  expect(answered.headers.get("x-request-id")).toBeTruthy();
+  return { status: answered.status, headers: answered.headers, ...body.error };
+}
+
+describe("a body that is no request", () => {
+  const server = serverUnderTest();
+  const send = (body: BodyInit, headers: Record<string, string> = { "Content-Type": "application/json" }) =>
+    errorOf(server.request(path, { method: "POST", headers, body }));
+
+  test.each(["", "{", '{"messages":[],}', "[".repeat(20_000), "null", '"text"', "[]", "NaN"])(
+    "%.20s is refused with 400",
+    async (text) => {
+      expect((await send(text)).status).toBe(400);
+    },
+  );
+
+  test("of invalid UTF-8 is refused with 400", async () => {
+    expect((await send(Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d))).status).toBe(400);
+  });
+
+  test.each([
+    { "Content-Type": "text/plain" },
+    { "Content-Type": "application/x-www-form-urlencoded" },
+    { "Content-Type": "application/json; charset=utf-16" },
+    { "Content-Type": "application/json", "Content-Encoding": "gzip" },
+  ])("sent as %j is refused with 415", async (headers) => {
+    expect((await send('{"messages":[]}', headers as Record<string, string>)).status).toBe(415);
+  });
+
+  test("announced too large is refused with 413 before it is read", async () => {
+    const headers = { "Content-Type": "application/json", "Content-Length": String(maxRequestBodyBytes + 1) };
+    expect(await send("{}", headers)).toMatchObject({ status: 413, code: "request_too_large" });
+  });
+
+  test("that grows too large without saying so is refused with 413", async () => {
+    const block = new Uint8Array(1024 * 1024).fill(0x20);
+    let sent = 0;
+    const body = new ReadableStream({
+      pull(controller) {
+        sent += block.length;
+        if (sent > maxRequestBodyBytes + 2 * block.length) controller.close();
+        else controller.enqueue(block);
+      },
+    });
+    expect((await send(body as BodyInit)).status).toBe(413);
+  });
+
+  test("that only trickles is given up with 408", async () => {
+    const body = new ReadableStream({
+      start: (controller) => controller.enqueue(new TextEncoder().encode("{")),
+    });
+    const headers = { "Content-Type": "application/json" };
+    const request = new Request("http://localhost/", { method: "POST", headers, body });
+    expect(readJsonBody(request, 30)).rejects.toMatchObject({ httpStatus: 408 });
+  });
+
+  test("pollutes no prototype and serves the next request", async () => {
+    const body = `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"messages":${JSON.stringify(messages)},"max_tokens":1}`;
+    const response = await server.request(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json; charset=utf-8" },
+      body,
+    });
+    expect(response.status).toBe(200);
+    expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+    expect((await server.post(path, { messages, max_tokens: 1 })).status).toBe(200);
+    expect(server.errors).toEqual([]);
+  });
+
+  test("nested too deeply is refused with 400", async () => {
+    const deep = `{"messages":[{"role":"user","content":"x","extra":${"[".repeat(100_000)}${"]".repeat(100_000)}}]}`;
+    expect((await send(deep)).status).toBe(400);
+  });
+});
+
+describe("a wrong address", () => {
+  const server = serverUnderTest();
+
+  test("is 404, a wrong method 405 with what is allowed, another model 404", async () => {
+    expect(await errorOf(server.get("/v1/nothing"))).toMatchObject({ status: 404, code: "unknown_path" });
+    const wrongMethod = await errorOf(server.get(path));
+    expect(wrongMethod).toMatchObject({ status: 405, code: "method_not_allowed" });
+    expect(wrongMethod.headers.get("allow")).toBe("POST");
+    expect((await errorOf(server.request("/v1/models/x/y", { method: "PUT" }))).status).toBe(405);
+    expect(await errorOf(server.post(path, { model: "gpt-4", messages }))).toMatchObject({
+      status: 404,
+      param: "model",
+      code: "model_not_found",
+    });
+    expect((await errorOf(server.get("/v1/models/gpt-4"))).code).toBe("model_not_found");
+  });
+
+  test("of the WebSocket without an upgrade is 426", async () => {
+    expect(await errorOf(server.get("/v1/responses"))).toMatchObject({
+      status: 426,
+      code: "upgrade_required",
+    });
+  });
+});
+
+describe("a chat template that refuses", () => {
+  test("is a 400 with its own words and no paths", async () => {
+    const tokenizer = byteLevel({ chatTemplate: "{{ raise_exception('roles must alternate') }}" });
+    const server = serverUnderTest({ tokenizer });
+    expect(await errorOf(server.post(path, { messages }))).toMatchObject({
+      status: 400,
+      message: "roles must alternate",
+      param: "messages",
+    });
+  });
+
+  test("or is missing is a 400 that says what to use instead", async () => {
+    const server = serverUnderTest({ tokenizer: byteLevel({ chatTemplate: undefined }) });
+    const error = await errorOf(server.post(path, { messages }));
+    expect(error).toMatchObject({ status: 400, code: "chat_template_missing" });
+    expect(error.message).toContain("/v1/completions");
+  });
+});
+
+describe("an engine", () => {
+  test("that is loading or leaving answers 503 with Retry-After and is not ready", async () => {
+    for (const state of ["loading", "draining"] as const) {
+      const engine = new FakeEngine();
+      engine.state = state;
+      const server = serverUnderTest({ engine });
+      const error = await errorOf(server.post(path, { messages }));
+      expect({ status: error.status, retryAfter: error.headers.has("retry-after") }).toEqual({
+        status: 503,
+        retryAfter: true,
+      });
+      expect((await server.get("/health/ready")).status).toBe(503);
+      expect((await server.get("/health/live")).status).toBe(200);
+      expect((await server.get("/v1/models")).status).toBe(200);
+    }
+  });
+
+  test("that has failed or makes no progress is not ready", async () => {
+    const engine = new FakeEngine();
+    const server = serverUnderTest({ engine });
+    expect((await server.get("/health/ready")).status).toBe(200);
+    engine.ageMs = 60_000;
+    expect(await bodyOf(await server.get("/health"))).toEqual({ status: "stuck", progress_age_seconds: 60 });
+    engine.ageMs = 0;
+    engine.state = "failed";
+    engine.failure = "the device is gone";
+    expect(await bodyOf(await server.get("/health"))).toMatchObject({ failure: "the device is gone" });
+    expect(await errorOf(server.post(path, { messages }))).toMatchObject({
+      status: 503,
+      code: "engine_failed",
+    });
+  });
+
+  test("that fails before the first token gives a status, streamed or not", async () => {
+    const server = serverUnderTest({
+      script: { failure: { atToken: 0, message: "logits are not numbers" } },
+    });
+    for (const stream of [false, true]) {
+      expect(await errorOf(server.post(path, { messages, stream }))).toMatchObject({
+        status: 500,
+        message: "logits are not numbers",
+        type: "server_error",
+      });
+    }
+  });
+
+  test.each([1, 50])(
+    "that fails at token %d ends the stream with an error event and without [DONE]",
+    async (atToken) => {
+      const server = serverUnderTest({
+        script: { failure: { atToken, message: "broken" }, tokens: () => [64, 65] },
+      });
+      const response = await server.post(path, { messages, stream: true });
+      expect(response.status).toBe(200);
+      const { events, isDone } = await readEvents(response);
+      expect(isDone).toBe(false);
+      expect(events.at(-1)).toEqual({
+        error: { message: "broken", type: "server_error", param: null, code: "engine_error" },
+      });
+      expect(server.engine.numLiveRequests).toBe(0);
+      const metrics = await (await server.get("/metrics")).text();
+      expect(metrics).toContain('granary_requests_total{outcome="error"} 1');
+    },
+  );
+
+  test("that fails in one choice ends all of them", async () => {
+    const server = serverUnderTest({ script: { failure: { atToken: 2, message: "broken" } } });
+    expect((await errorOf(server.post(path, { messages, n: 3 }))).status).toBe(500);
+    expect(server.engine.numLiveRequests).toBe(0);
+  });
+});
+
+describe("metrics", () => {
+  test("are Prometheus text with our own names, each described once", async () => {
+    const server = serverUnderTest();
+    await server.post(path, { messages, max_tokens: 3 });
+    await server.post(path, { messages, max_tokens: -3 });
+    await Bun.sleep(10); // Answers are counted when they are out.
+    const response = await server.get("/metrics");
+    expect(response.headers.get("content-type")).toStartWith("text/plain; version=0.0.4");
+    const text = await response.text();
+    const samples = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+    for (const line of samples) expect(line).toMatch(/^granary_[a-z_]+(\{[a-z]+="[^"]*"\})? [-+.e0-9]+$/);
+    const described = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name);
+    expect(new Set(described).size).toBe(described.length);
+    expect(text).toContain("granary_time_to_first_token_seconds_count 1");
+    expect(text).toContain("granary_inter_token_seconds_count 2");
+    expect(text).toContain('granary_requests_total{outcome="end"} 1');
+    expect(text).toContain('granary_choices_finished_total{reason="length"} 1');
+    expect(text).toContain('granary_http_responses_total{status="4xx"} 1');
+  });
+});
+
+describe("a request id", () => {
+  test("is the client's where it is a plain word, and a new one otherwise", async () => {
+    const server = serverUnderTest();
+    const idFor = async (given: string) =>
+      (await server.get("/version", { "X-Request-Id": given })).headers.get("x-request-id");
+    expect(await idFor("trace-1.2:3")).toBe("trace-1.2:3");
+    expect(await idFor("<script>")).toMatch(/^[0-9a-f-]{36}$/);
+    expect(await idFor("x".repeat(200))).toMatch(/^[0-9a-f-]{36}$/);
+  });
+});
