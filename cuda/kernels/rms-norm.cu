@@ -38,9 +38,11 @@ extern "C" int32_t granary_rms_norm(const GranaryRmsNorm* args) {
   GRANARY_TRY(enter());
   GRANARY_REQUIRE(a.rows >= 0 && a.columns > 0 && a.columns <= kMaxColumns, "rms_norm: %d rows of %d columns",
                   a.rows, a.columns);
-  GRANARY_REQUIRE(isFloat(a.dtype) && (a.weightDtype == GRANARY_F32 || a.weightDtype == a.dtype),
-                  "rms_norm: dtypes %d, %d", a.dtype, a.weightDtype);
+  GRANARY_REQUIRE(isFloat(a.dtype) && isFloat(a.weightDtype), "rms_norm: dtypes %d, %d", a.dtype,
+                  a.weightDtype);
   if (a.rows == 0) return GRANARY_OK;
-  if (a.dtype == GRANARY_F32) return launchRmsNorm<float, float>(a);
-  return a.weightDtype == GRANARY_F32 ? launchRmsNorm<Bf16, float>(a) : launchRmsNorm<Bf16, Bf16>(a);
+  return withFloat(a.dtype, [&](auto element) {
+    return withFloat(a.weightDtype,
+                     [&](auto weight) { return launchRmsNorm<decltype(element), decltype(weight)>(a); });
+  });
 }

@@ -1,7 +1,7 @@
 // Residual add and RMS norm in one pass: residual += x (stored, if there is one), then
 // out = y * rsqrt(mean(y^2) + eps) * (weight + weightOffset) with y = residual or x.
 //   x, residual, out  [rows, columns] with strides  f32 or bf16; out may be x
-//   weight            [columns]                     f32 or the activations' type
+//   weight            [columns]                     f32 or bf16
 // One block a row; y stays in shared memory between the sum and the product, as the residual's type has
 // rounded it. Bound: HBM, bytes = rows * columns * element * (2 or 4 with a residual).
 #pragma once

@@ -1,10 +1,12 @@
 /** Paged attention on the card against the CPU library, over fixed corners and over random shapes from a fresh seed. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Device, Dtype } from "../../ffi/device";
 import { Random } from "../kernels/support/random";
 import { type AttentionShape, attentionOperands, runAttention } from "./support/attention-shape";
 import { largestDifference, relativeError } from "./support/closeness";
 import { hasCard, openCpu, openCuda, testSeed } from "./support/devices";
+
+setDefaultTimeout(60_000); // the oracle is slow on long contexts
 
 const qwen = { numQHeads: 32, numKvHeads: 8, headDim: 128, vHeadDim: 128, pageSize: 64 };
 
