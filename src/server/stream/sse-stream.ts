@@ -3,11 +3,14 @@
  * that still gets a proper status; a client that does not read is cut off once its queue is full.
  */
 import { maxStreamBacklogBytes } from "../../limits";
-import type { ApiError } from "../http/api-error";
+import { ApiError } from "../http/api-error";
 import type { Heartbeat } from "./heartbeat";
 
 const utf8 = new TextEncoder();
 const keepAliveComment = utf8.encode(": keep-alive\n\n");
+const backlogEvent = utf8.encode(
+  `data: ${JSON.stringify(new ApiError(408, "The client does not read its stream.", { code: "client_too_slow" }).body)}\n\n`,
+);
 const doneEvent = "data: [DONE]\n\n";
 
 const headers = {
@@ -84,12 +87,14 @@ export class SseStream {
 
   #send(bytes: Uint8Array): void {
     const controller = this.#open();
-    if ((controller.desiredSize ?? 0) <= 0) {
-      controller.error(new Error("the client does not read its stream"));
-      this.#close();
+    if ((controller.desiredSize ?? 0) > 0) {
+      controller.enqueue(bytes);
       return;
     }
-    controller.enqueue(bytes);
+    // Its connection has the idle timeout again, so what is queued is not kept for long.
+    controller.enqueue(backlogEvent);
+    controller.close();
+    this.#close();
   }
 
   #open(): ReadableStreamDefaultController<Uint8Array> {
