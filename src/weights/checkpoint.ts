@@ -1,5 +1,5 @@
 /** A checkpoint directory: one safetensors file, or shards with an index that must tell the truth in both directions. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type MappedFile, mapFile } from "../../ffi/mmap";
 import { GranaryError } from "../assert";
@@ -36,7 +36,7 @@ function readIndex(path: string): ReadonlyMap<string, string> {
   if (typeof weightMap !== "object" || weightMap === null) fail(`${path}: it has no weight_map`);
   return new Map(
     Object.entries(weightMap).map(([name, shard]) => {
-      if (typeof shard !== "string" || shard !== basename(shard)) {
+      if (typeof shard !== "string" || shard !== basename(shard) || ["", ".", ".."].includes(shard)) {
         fail(`${path}: tensor '${name}' names ${JSON.stringify(shard)}, which is no file of this directory`);
       }
       return [name, shard];
@@ -71,6 +71,16 @@ function openShards(
   return located;
 }
 
+/** Which files are read, and which weights beside them are not: a second copy is a frequent leftover. */
+function describe(directory: string, files: readonly MappedFile[]): string {
+  const read = new Set(files.map(({ path }) => basename(path)));
+  const ignored = readdirSync(directory)
+    .filter((name) => name.endsWith(".safetensors") && !read.has(name))
+    .sort();
+  const rest = ignored.length === 0 ? "" : `, ignoring ${ignored.join(", ")}`;
+  return `${files.length} safetensors file${files.length === 1 ? "" : "s"} in ${directory}${rest}`;
+}
+
 /** True when the directory holds weights that openCheckpoint can read. */
 export function hasCheckpoint(directory: string): boolean {
   return existsSync(join(directory, singleFile)) || existsSync(join(directory, indexFile));
@@ -91,7 +101,7 @@ export function openCheckpoint(directory: string): TensorSource {
       origin: file.path,
     });
     return {
-      description: `${files.length} safetensors file${files.length === 1 ? "" : "s"} in ${directory}`,
+      description: describe(directory, files),
       list: () => [...located].map(([name, place]) => infoOf(name, place)),
       find: (name) => {
         const place = located.get(name);

@@ -52,7 +52,7 @@ function parseEntry(
   if (typeof entry !== "object" || entry === null)
     fail(path, `tensor '${name}' is not described by an object`);
   const { dtype, shape, data_offsets: range } = entry;
-  if (typeof dtype !== "string" || dtypeBits[dtype] === undefined) {
+  if (typeof dtype !== "string" || !Object.hasOwn(dtypeBits, dtype)) {
     fail(path, `tensor '${name}' has the unknown dtype ${JSON.stringify(dtype)}`);
   }
   if (!Array.isArray(shape) || !shape.every(isCount)) fail(path, `tensor '${name}' has no valid shape`);

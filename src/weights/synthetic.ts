@@ -39,15 +39,31 @@ export function defaultScale(
   return { scale: 0.1, offset: name.includes("norm") && !name.endsWith("bias") ? 1 : 0 };
 }
 
+function isTensorRecipe(value: unknown): value is TensorRecipe {
+  const { shape, scale, offset } = (value ?? {}) as Partial<TensorRecipe>;
+  const isShape =
+    Array.isArray(shape) && shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0);
+  return isShape && Number.isFinite(scale) && Number.isFinite(offset);
+}
+
 function readRecipe(path: string): { seed: number; tensors: Map<string, TensorRecipe> } {
-  const parsed = JSON.parse(readFileSync(path, "utf8")) as {
-    seed?: unknown;
-    tensors?: Record<string, TensorRecipe>;
+  const fail = (reason: string): never => {
+    throw new GranaryError("invalid_checkpoint", `${path}: ${reason}`);
   };
-  if (typeof parsed.seed !== "number" || typeof parsed.tensors !== "object") {
-    throw new GranaryError("invalid_checkpoint", `${path}: it has no seed or no tensors`);
+  let parsed: { seed?: unknown; tensors?: unknown } | null = null;
+  try {
+    parsed = JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    fail(`not JSON (${(error as Error).message})`);
   }
-  return { seed: parsed.seed, tensors: new Map(Object.entries(parsed.tensors)) };
+  const { seed, tensors } = parsed ?? {};
+  if (typeof seed !== "number" || typeof tensors !== "object" || tensors === null) {
+    return fail("it has no seed or no tensors");
+  }
+  for (const [name, tensor] of Object.entries(tensors)) {
+    if (!isTensorRecipe(tensor)) fail(`tensor '${name}' needs a shape, a scale and an offset`);
+  }
+  return { seed, tensors: new Map(Object.entries(tensors)) };
 }
 
 /** Integer tensors that the recipe keeps as they are, mapped from the file beside it. */
