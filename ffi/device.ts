@@ -63,11 +63,19 @@ export class Op<N extends OpName> {
   }
 }
 
+/** One piece of device memory and who asked for it. */
+export interface Allocation {
+  readonly bytes: number;
+  readonly purpose: string;
+}
+
 export type ScratchOp = "attention" | "moe" | "sample";
 
 export class Device {
   readonly kind: "cpu" | "cuda";
   readonly #library: KernelLibrary;
+  /** What is allocated now, in the order in which it was. */
+  readonly #allocations = new Map<Address, Allocation>();
 
   /** Initialises the library; one Device a library and process at a time. */
   constructor(library: KernelLibrary, options: DeviceOptions) {
@@ -114,10 +122,17 @@ export class Device {
         `no room for ${purpose}: ${(bytes / 2 ** 20).toFixed(1)} MiB asked, ${free} MiB free`,
       );
     }
+    this.#allocations.set(Number(address), { bytes, purpose });
     return Number(address);
   }
 
+  /** Everything allocated and not freed, oldest first. */
+  get allocations(): ReadonlyMap<Address, Allocation> {
+    return this.#allocations;
+  }
+
   free(address: Address): void {
+    this.#allocations.delete(address);
     this.#library.check(this.#library.core.granary_free(address as Pointer));
   }
 

@@ -3,12 +3,11 @@
  * a test or a command line drive it the same way.
  */
 import type { Executor, StepResult } from "../executor/model-executor";
-import type { SamplingLookup } from "../executor/request-sampling";
 import { integrityCheckBlocks } from "../limits";
 import type { SchedulerEvent } from "../scheduler/events";
 import type { ExecutionPlan } from "../scheduler/plan";
 import type { IntegrityCheck, Scheduler } from "../scheduler/scheduler";
-import { ChoiceTable } from "./choice-table";
+import type { ChoiceTable } from "./choice-table";
 import { isPackable, packChunks } from "./chunk-codec";
 import { GaugeCounter } from "./gauge-counter";
 import type { EngineCommand, EngineLimits, EngineMessage, TokenChunk } from "./protocol";
@@ -19,15 +18,17 @@ export type Clock = () => number;
 
 export interface EngineParts {
   readonly scheduler: Scheduler;
-  createExecutor(lookup: SamplingLookup): Executor;
-  readonly endTokens: readonly number[];
+  readonly executor: Executor;
+  /** The requests that live; the executor looks them up too. */
+  readonly choices: ChoiceTable;
   /** Plans that may be submitted before the last one's result is read: 0 or 1, as the scheduler was told. */
   readonly overlapDepth: number;
   readonly limits: EngineLimits;
   /** Lines for the user about what was built. */
   readonly report: readonly string[];
   readonly clock: Clock;
-  readonly randomUint32: () => number;
+  /** Frees the device memory behind it all. */
+  release?(): void;
   post(message: EngineMessage): void;
 }
 
@@ -50,8 +51,8 @@ export class Engine {
     this.#parts = parts;
     this.limits = parts.limits;
     this.report = parts.report;
-    this.#choices = new ChoiceTable(parts.endTokens, parts.randomUint32);
-    this.#executor = parts.createExecutor((handle) => this.#choices.byHandle(handle)?.sampling);
+    this.#choices = parts.choices;
+    this.#executor = parts.executor;
     this.#gauges = new GaugeCounter(parts.scheduler, parts.clock);
   }
 
@@ -60,6 +61,11 @@ export class Engine {
     return (
       this.#events.length > 0 || this.#chunks.length > 0 || this.#parts.scheduler.hasUnfinishedRequests()
     );
+  }
+
+  /** Gives back what the engine took; it must be idle and is not used again. */
+  close(): void {
+    this.#parts.release?.();
   }
 
   /** Takes a command in; its effect shows in the next step. */

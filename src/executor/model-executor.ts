@@ -36,6 +36,12 @@ export interface Executor {
   collect(): StepResult;
 }
 
+/** Told about the edges of each step with forward rows, in stream order; for measuring. */
+export interface StepProbe {
+  stepBegins(): void;
+  stepEnds(): void;
+}
+
 export interface ExecutorParts {
   readonly device: Device;
   readonly model: BuiltModel;
@@ -47,6 +53,7 @@ export interface ExecutorParts {
   /** Plans that may be submitted before the first is collected. */
   readonly maxPlansOut: number;
   readonly useGraphs: boolean;
+  readonly probe?: StepProbe | undefined;
 }
 
 /** Where one plan's outcome lands. */
@@ -121,8 +128,9 @@ export class ModelExecutor implements Executor {
   }
 
   submit(plan: ExecutionPlan): void {
-    const { device, router, inputs, lookup } = this.#parts;
+    const { device, router, inputs, lookup, probe } = this.#parts;
     const { forward } = plan;
+    if (forward.rows.length > 0) probe?.stepBegins();
     const isDecode = forward.numPrefills === 0;
     const padded = isDecode && this.#graphs ? this.#graphs.paddedSeqs(forward.rows.length) : 0;
     router.applyPlan(plan, padded);
@@ -141,6 +149,7 @@ export class ModelExecutor implements Executor {
     for (const { index } of inputs.sampled) landing.tokenCounts[index] = 1;
     landing.numTokens = inputs.sampled.length;
     device.recordEvent(landing.event);
+    probe?.stepEnds();
   }
 
   collect(): StepResult {

@@ -1,5 +1,6 @@
 /** A Worker with the real loop, engine and scheduler over a fake kernel that takes five milliseconds a step. */
 import { type MessagePort, parentPort } from "node:worker_threads";
+import { ChoiceTable } from "../../src/engine/choice-table";
 import { Engine } from "../../src/engine/engine";
 import { Intake, runLoop } from "../../src/engine/loop";
 import type { EngineMessage } from "../../src/engine/protocol";
@@ -48,13 +49,12 @@ parentPort?.once("message", ({ port }: { port: MessagePort }) => {
       maxScheduledTokens: 512,
       maxBatchSize: 8,
     }),
-    createExecutor: () => new SlowExecutor(),
-    endTokens: [],
+    executor: new SlowExecutor(),
+    choices: new ChoiceTable([], () => 1),
     overlapDepth: 0,
     limits,
     report: [],
     clock: () => performance.now(),
-    randomUint32: () => 1,
     post,
   });
   post({ kind: "ready", limits, report: [] });

@@ -1,0 +1,92 @@
+/** Puts a checked model on a device: weights, buffers, tables and sampler; everything an engine has beside its cache. */
+import type { Device, Dtype } from "../../ffi/device";
+import { ModelExecutor, type StepProbe } from "../executor/model-executor";
+import { StepInputs } from "../executor/step-inputs";
+import type { StepBounds } from "../layers/build-context";
+import { ActivationBuffers } from "../layers/tensor";
+import { CacheGroupRouter } from "../mapping/cache-group-router";
+import type { BuiltModel, Model } from "../models/model";
+import { bind } from "../recipes/bind";
+import { cacheGroupConfigs } from "../recipes/bridge";
+import type { CacheGroupSpec } from "../recipes/cache-spec";
+import type { CacheLayout } from "../recipes/pack";
+import type { TensorSource } from "../weights/tensor-source";
+import { WeightLoader } from "../weights/weight-loader";
+import type { ChoiceTable } from "./choice-table";
+import type { EngineOptions } from "./engine-options";
+
+export type ProgressListener = (stage: string, fraction: number) => void;
+
+/** The choices of types and sizes that follow from options and device. */
+export interface BuildPlan {
+  readonly dtype: "float32" | "bfloat16";
+  readonly kvDtype: "float32" | "bfloat16";
+  readonly bounds: StepBounds;
+  readonly overlapDepth: number;
+  readonly specs: readonly CacheGroupSpec[];
+  readonly layout: CacheLayout;
+}
+
+export interface ModelOnDevice {
+  readonly built: BuiltModel;
+  readonly router: CacheGroupRouter;
+  readonly executor: ModelExecutor;
+}
+
+export interface BuildModelInput {
+  readonly device: Device;
+  readonly model: Model;
+  readonly weights: TensorSource;
+  readonly plan: BuildPlan;
+  readonly options: EngineOptions;
+  readonly choices: ChoiceTable;
+  readonly probe: StepProbe | undefined;
+  readonly onProgress: ProgressListener;
+}
+
+function loadWeights(input: BuildModelInput, router: CacheGroupRouter, inputs: StepInputs): BuiltModel {
+  const { device, model, weights, plan, onProgress } = input;
+  const activationDtype: Dtype = device.kind === "cpu" ? "float32" : plan.dtype;
+  // Checkpoints come in two bytes a parameter nearly always; the fraction is for the eye.
+  const totalBytes = model.weightBytes("bfloat16");
+  const loader = new WeightLoader(device, weights, plan.dtype, (bytes, name) =>
+    onProgress(name, Math.min(1, bytes / totalBytes)),
+  );
+  return model.build({
+    device,
+    loader,
+    buffers: new ActivationBuffers(device, plan.bounds.maxRows, activationDtype),
+    operands: inputs.operands,
+    bounds: plan.bounds,
+    kvDtype: plan.kvDtype,
+    layerCache: (layer, mask) => router.layerView(layer, mask),
+  });
+}
+
+export function buildModel(input: BuildModelInput): ModelOnDevice {
+  const { device, model, plan, options, choices, probe } = input;
+  const { bounds, layout, specs, overlapDepth } = plan;
+  const inputs = new StepInputs(device, bounds);
+  const router = new CacheGroupRouter(device, layout, {
+    // Spans and windows do not depend on the capacity, which is bound once all else has its memory.
+    groups: cacheGroupConfigs(specs, bind(layout, 1)),
+    maxBatchSize: bounds.maxSeqs,
+    maxRows: bounds.maxRows,
+    maxTokensPerRequest: bounds.maxSeqLen,
+    kernelPageSize: options.kernelPageSize,
+  });
+  const built = loadWeights(input, router, inputs);
+  const executor = new ModelExecutor({
+    device,
+    model: built,
+    router,
+    inputs,
+    bounds,
+    vocabSize: model.vocabSize,
+    lookup: (handle) => choices.byHandle(handle)?.sampling,
+    maxPlansOut: overlapDepth + 1,
+    useGraphs: device.kind === "cuda" && options.enableGraphs,
+    probe,
+  });
+  return { built, router, executor };
+}
