@@ -48,6 +48,26 @@ bool cachesAreWide(const GranaryAttention& a) {
   return misaligned % 16 == 0 && a.headDim % 8 == 0 && a.vHeadDim % 8 == 0;
 }
 
+// Blocks that fill the device: below that, splits multiply them.
+int64_t wantedBlocks() {
+  return static_cast<int64_t>(runtime.numMultiprocessors) * kBlocksPerMultiprocessor;
+}
+
+// Splits that the keys of a sequence are worth.
+int64_t splitsOfKeys(const GranaryAttention& a) {
+  int64_t keys = a.maxSeqLen;
+  if (a.windowLeft >= 0) {
+    const int64_t windowed = static_cast<int64_t>(a.windowLeft) + a.maxQueryTokens + kSplitAlignment;
+    keys = windowed < keys ? windowed : keys;
+  }
+  const int64_t splits = ceilDivide(keys, kMinSplitKeys);
+  return splits < kMaxSplits ? splits : kMaxSplits;
+}
+
+int32_t tileRowsOf(Path path) {
+  return path == Path::kScalar ? 1 : path == Path::kDecode ? kDecodeTileRows : kPrefillTileRows;
+}
+
 Choice choose(const GranaryAttention& a) {
   Choice choice{};
   const int32_t group = a.numQHeads / a.numKvHeads, rows = a.maxQueryTokens * group;
@@ -62,31 +82,29 @@ Choice choose(const GranaryAttention& a) {
                                       }) > sharedLimit()) {
     choice.path = Path::kPrefill;  // it needs less shared memory
   }
-  choice.tileRows = choice.path == Path::kScalar   ? 1
-                    : choice.path == Path::kDecode ? kDecodeTileRows
-                                                   : kPrefillTileRows;
+  choice.tileRows = tileRowsOf(choice.path);
   choice.numTiles = static_cast<int32_t>(ceilDivide(rows, choice.tileRows));
   const int64_t blocks = static_cast<int64_t>(a.numSeqs) * a.numKvHeads * choice.numTiles;
-  const int64_t wanted =
-      ceilDivide(static_cast<int64_t>(runtime.numMultiprocessors) * kBlocksPerMultiprocessor, blocks);
-  int64_t keys = a.maxSeqLen;
-  if (a.windowLeft >= 0) {
-    const int64_t windowed = static_cast<int64_t>(a.windowLeft) + a.maxQueryTokens + kSplitAlignment;
-    keys = windowed < keys ? windowed : keys;
-  }
-  int64_t splits = ceilDivide(keys, kMinSplitKeys);
-  splits = splits < wanted ? splits : wanted;
-  choice.numSplits = static_cast<int32_t>(splits < 1 ? 1 : splits > kMaxSplits ? kMaxSplits : splits);
+  const int64_t wanted = ceilDivide(wantedBlocks(), blocks), worth = splitsOfKeys(a);
+  choice.numSplits = static_cast<int32_t>(worth < wanted ? worth : wanted);
   return choice;
 }
 
-int64_t partialRows(const GranaryAttention& a, const Choice& choice) {
-  return static_cast<int64_t>(choice.numSplits) * a.numSeqs * a.maxQueryTokens * a.numQHeads;
+int64_t statsOffset(const GranaryAttention& a, const Choice& choice) {
+  const int64_t rows = static_cast<int64_t>(choice.numSplits) * a.numSeqs * a.maxQueryTokens * a.numQHeads;
+  return alignUp(rows * a.vHeadDim * static_cast<int64_t>(sizeof(float)), kScratchAlignment);
 }
 
-int64_t statsOffset(const GranaryAttention& a, const Choice& choice) {
-  return alignUp(partialRows(a, choice) * a.vHeadDim * static_cast<int64_t>(sizeof(float)),
-                 kScratchAlignment);
+// Rows of partial results that any launch within these bounds can leave. Where there is more than one split,
+// blocks * splits is below twice the wanted blocks, and a block has tileRows rows. So the bound grows with
+// the shape, as the need does not.
+int64_t boundOfRows(const GranaryAttention& a) {
+  const int64_t splits = splitsOfKeys(a);
+  const bool canBeWide =
+      a.maxQueryTokens * (a.numQHeads / a.numKvHeads) > kDecodeTileRows || alignUp(a.headDim, 64) > 128;
+  const int64_t byBlocks = 2 * wantedBlocks() * (canBeWide ? kPrefillTileRows : kDecodeTileRows);
+  const int64_t byShape = splits * a.numSeqs * a.maxQueryTokens * a.numQHeads;
+  return splits == 1 ? 0 : byShape < byBlocks ? byShape : byBlocks;
 }
 
 int32_t checkShape(const GranaryAttention& a) {
@@ -158,12 +176,13 @@ int32_t launchScalar(const GranaryAttention& a, const AttentionParams& p) {
 
 extern "C" {
 
+// Enough for these arguments and for any with fewer sequences, queries or keys.
 int64_t granary_attention_scratch_bytes(const GranaryAttention* args) {
   const int32_t status = checkShape(*args);
   if (status != GRANARY_OK) return -status;
-  const Choice choice = choose(*args);
-  if (choice.numSplits == 1 || args->numSeqs == 0) return 0;
-  return statsOffset(*args, choice) + partialRows(*args, choice) * 2 * static_cast<int64_t>(sizeof(float));
+  const int64_t rows = boundOfRows(*args);
+  return rows == 0 ? 0
+                   : rows * (args->vHeadDim + 2) * static_cast<int64_t>(sizeof(float)) + kScratchAlignment;
 }
 
 int32_t granary_attention(const GranaryAttention* args) {

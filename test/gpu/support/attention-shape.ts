@@ -38,6 +38,7 @@ export interface AttentionOperands {
 }
 
 export const untouched = 7.5;
+const fenceBytes = 4096;
 
 const queriesOf = (shape: AttentionShape, seq: number): number =>
   typeof shape.queries === "number" ? shape.queries : (shape.queries[seq] as number);
@@ -75,8 +76,8 @@ export function attentionOperands(shape: AttentionShape, seed: number): Attentio
   });
   return {
     q: rounded(random.normals(numRowsOf(shape) * shape.numQHeads * shape.headDim), "bfloat16"),
-    k: rounded(k, "bfloat16"),
-    v: rounded(v, "bfloat16"),
+    k,
+    v,
     pageTable,
     tableRows,
     queryStarts: Int32Array.from(starts),
@@ -87,6 +88,9 @@ export function attentionOperands(shape: AttentionShape, seed: number): Attentio
   };
 }
 
+const pool = rounded(new Random(99).normals(2 ** 16 - 1), "bfloat16");
+
+/** Normal values from a pool, begun at a random place: drawing each would take longer than the kernels. */
 function fillRows(
   cache: Float32Array,
   random: Random,
@@ -94,7 +98,11 @@ function fillRows(
   rows: number,
   columns: number,
 ): void {
-  for (let i = firstRow * columns; i < (firstRow + rows) * columns; i++) cache[i] = random.normal();
+  let at = random.integer(0, pool.length - 1);
+  for (let i = firstRow * columns; i < (firstRow + rows) * columns; i++) {
+    cache[i] = pool[at] as number;
+    at = at + 1 === pool.length ? 0 : at + 1;
+  }
 }
 
 /** Puts the operands on a device and prepares the op; `launch` may be repeated. */
@@ -109,6 +117,9 @@ export function prepareAttention(
   const { numQHeads, numKvHeads, headDim, vHeadDim, pageSize } = shape;
   const numRows = numRowsOf(shape);
   const isEven = typeof shape.queries === "number";
+  const numSeqs = shape.seqLens.length;
+  const maxQueryTokens = Math.max(...shape.seqLens.map((_, seq) => queriesOf(shape, seq)));
+  const maxSeqLen = shape.maxSeqLen ?? Math.max(1, ...shape.seqLens);
   const outCount = numRows * numQHeads * vHeadDim;
   const out = buffers.putFloats(new Float32Array(outCount).fill(untouched), dtype);
   const addresses = {
@@ -130,10 +141,10 @@ export function prepareAttention(
     vPageStrideBytes: pageSize * numKvHeads * vHeadDim * dtypeBytes[kvDtype],
     tableWidth: operands.tableWidth,
     pageSize,
-    numSeqs: shape.seqLens.length,
+    numSeqs,
     tokensPerRow: isEven ? (shape.queries as number) : 0,
-    maxQueryTokens: Math.max(...shape.seqLens.map((_, seq) => queriesOf(shape, seq))),
-    maxSeqLen: shape.maxSeqLen ?? Math.max(1, ...shape.seqLens),
+    maxQueryTokens,
+    maxSeqLen,
     numQHeads,
     numKvHeads,
     headDim,
@@ -144,12 +155,23 @@ export function prepareAttention(
     scale: 1 / Math.sqrt(headDim),
     softcap: shape.softcap ?? 0,
   });
+  // As an engine does: one scratch for the largest shape, and launches of smaller ones.
+  op.set("numSeqs", numSeqs + 3)
+    .set("maxQueryTokens", maxQueryTokens + 50)
+    .set("maxSeqLen", 2 * maxSeqLen);
   const scratchBytes = device.scratchBytes("attention", op.block);
-  if (scratchBytes > 0) op.set("scratch", poisoned(buffers, scratchBytes));
+  op.set("numSeqs", numSeqs).set("maxQueryTokens", maxQueryTokens).set("maxSeqLen", maxSeqLen);
+  const scratch = poisoned(buffers, scratchBytes + fenceBytes);
+  if (scratchBytes > 0) op.set("scratch", scratch);
   return {
     addresses,
     launch: () => op.launch(),
     output: () => buffers.floats(out, outCount, dtype),
+    /** True while nothing was written behind the scratch. */
+    isFenceIntact: () => {
+      const fence = buffers.get(scratch + scratchBytes, new Uint8Array(fenceBytes));
+      return fence.every((byte) => byte === 0xff);
+    },
     release: () => buffers.release(),
   };
 }
@@ -169,7 +191,9 @@ export function runAttention(
   const prepared = prepareAttention(device, shape, operands, dtype, kvDtype);
   try {
     prepared.launch();
-    return prepared.output();
+    const output = prepared.output();
+    if (!prepared.isFenceIntact()) throw new Error("attention wrote behind its scratch");
+    return output;
   } finally {
     prepared.release();
   }
