@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import debian_texts
 import wordnet
-from chats import TurnMaker, definition, sentence
+from answers import definition, sentence
+from chats import TurnMaker
 from debian_texts import Document
 
 UNWANTED = re.compile(r"nigg|\binjun|\bnegro|\bsquaw|\bwhore|harlot|prostitut|\brape|fornicat|f[u*]ck|\bshit|genital"
@@ -25,6 +26,15 @@ UNWANTED = re.compile(r"nigg|\binjun|\bnegro|\bsquaw|\bwhore|harlot|prostitut|\b
 def clean(document: Document) -> Document:
     """Slurs and obscenities are left out paragraph by paragraph: a demo should not repeat them."""
     return document._replace(paragraphs=[p for p in document.paragraphs if not UNWANTED.search(p)])
+
+
+def reads_as_prose(document: Document) -> Document:
+    """Without lists of names, abbreviations and figures: long genealogies, product names, tables."""
+    def mostly_words(paragraph: str) -> bool:
+        words = paragraph.split()
+        return sum(word[0].islower() for word in words) > 0.75 * len(words) and "://" not in paragraph
+
+    return document._replace(paragraphs=[p for p in document.paragraphs if mostly_words(p)])
 
 
 def dictionary_page(random: Random, entries: list[wordnet.Entry]) -> str:
@@ -50,7 +60,9 @@ def build(work: Path, conversations: int, tales: int, pages: int, seed: int) -> 
     roots = debian_texts.fetch(work)
     books = [*debian_texts.novels(roots), *debian_texts.bible(roots["bible"])]
     lexica = [*debian_texts.bierce(roots["bierce"]), *debian_texts.jargon(roots["jargon"])]
-    documents = [document for document in map(clean, books + lexica) if document.paragraphs]
+    books = [document if document.source != "bible" else reads_as_prose(document) for document in books]
+    cleaned = map(clean, [*books, *map(reads_as_prose, lexica)])
+    documents = [document for document in cleaned if document.paragraphs]
     entries = wordnet.read_entries(roots["wordnet"])
     maker = TurnMaker(entries, [document for index, document in enumerate(documents) if index % HELD_OUT_EVERY])
     corpus: list[Text] = []
@@ -63,7 +75,7 @@ def build(work: Path, conversations: int, tales: int, pages: int, seed: int) -> 
         head = f"{document.title}: " if group == "lexica" else ""
         add(group, head + "\n\n".join(document.paragraphs), index)
     for index in range(pages):
-        add("dictionary", dictionary_page(random, random.choice([maker.common, entries])), index)
+        add("dictionary", dictionary_page(random, maker.common), index)
     for index in range(tales):
         tale = maker.tales.tale(random)
         add("tales", tale.text if random.random() < 0.5 else f"{tale.title}\n\n{tale.text}", index)
@@ -75,9 +87,9 @@ def build(work: Path, conversations: int, tales: int, pages: int, seed: int) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=Path("build/train-demo"))
-    parser.add_argument("--conversations", type=int, default=80000)
+    parser.add_argument("--conversations", type=int, default=70000)
     parser.add_argument("--tales", type=int, default=8000)
-    parser.add_argument("--pages", type=int, default=5000)
+    parser.add_argument("--pages", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
     corpus = build(options.work, options.conversations, options.tales, options.pages, options.seed)

@@ -3,6 +3,7 @@
 import re
 from random import Random
 
+from answers import definition, explain, sentence
 from debian_texts import Document
 from own_text import TaleMaker, read_topics, with_article
 from wordnet import Entry
@@ -14,7 +15,6 @@ SYSTEM_PROMPTS = [
     "Answer in one or two sentences.", "You are a helpful and honest assistant.", "You are a storyteller.",
     "Be brief.", "You are a careful assistant who answers in plain English.",
 ]
-NUMBERS = "zero one two three four five six seven eight nine ten".split()
 AUTHORS = {"austen": "Jane Austen", "melville": "Herman Melville", "doyle": "Conan Doyle",
            "twain": "Mark Twain", "bible": "the Bible"}
 DEFINE = ["What does {w} mean?", "What does the word {w} mean?", "What is the meaning of {w}?", "Define {w}.",
@@ -31,42 +31,23 @@ CONTINUE = ["Continue: {p}", "Continue this text: {p}", "Go on with this: {p}", 
 IN_THE_STYLE = ["Write a paragraph like {author}.", "Write something in the style of {author}.",
                 "Give me a passage from {author}.", "Quote {author}."]
 
-
-# A noun whose definition opens like this takes no article: happiness, milk, chemistry.
-UNCOUNTED = re.compile(
-    r"^an? ([\w-]+ ){0,3}?(state|quality|feeling|property|condition|trait|science|study|branch|art|liquid|metal|element"
-    r"|substance|compound|powder|gas|food|drink|beverage|mixture|fabric|game|sport|doctrine|theory|emotion|ability)\b")
-
-
-def sentence(text: str) -> str:
-    text = text[0].upper() + text[1:]
-    return text if text.endswith((".", "!", "?", '."', '!"', '?"')) else text + "."
-
-
-def definition(entry: Entry) -> str:
-    """One sentence that says what the word means, by its part of speech."""
-    gloss, word = entry.gloss, entry.word
-    if entry.part == "verb":
-        return sentence(f"to {word} means to {gloss}" if not gloss.startswith("be ") else f"to {word} is to {gloss}")
-    if entry.part != "noun":
-        return sentence(f'"{word}" means {gloss}')
-    if word[0].isupper():
-        return sentence(f"{word} is {gloss}")
-    if not re.match(r"(an?|any|one|someone) ", gloss) or word.endswith("s"):
-        return f'"{word}" means {gloss}.'
-    return sentence(f"{word} is {gloss}" if UNCOUNTED.search(gloss) else f"{with_article(word)} is {gloss}")
-
-
-def explain(random: Random, entry: Entry) -> str:
-    answer = definition(entry)
-    if entry.examples and random.random() < 0.8:
-        example = sentence(random.choice(entry.examples[:3]))
-        answer += random.choice([f" For example: {example}", f' For example: "{example}"', f"\n\nExample: {example}"])
-    if entry.synonyms and random.random() < 0.25:
-        answer += f" Another word for it is {entry.synonyms[0]}."
-    elif entry.kind and entry.part == "noun" and random.random() < 0.15 and entry.word[0].islower():
-        answer += f" It is a kind of {entry.kind}."
-    return answer
+UNANSWERED = [
+    "How do I {v} {a}?", "Why is {a} called {b}?", "How can I {v} {a} with {b}?", "Write an essay about {n}.",
+    "Why does {a} {v}?", "Where can I buy {a}?", "How much does {a} cost?", "Who invented the {n}?",
+    "What is the best {n}?", "What is the difference between {a} and {b}?", "When was the first {n} made?",
+    "Write a program for {a}.", "Should I {v} {a}?", "How many {n}s are there in the world?", "How old is the {n}?",
+    "Translate \"{n}\" into French.", "What should I do about my {n}?", "Help me with my {n}.",
+    "Write a letter about {a}.", "Give me a plan for {a}.", "What do you think about {n}?", "Compare {a} with {b}.",
+    "Can you {v} {a}?", "Which {n} should I choose?", "How does {a} work?", "What happened to the {n}?",
+]
+REFUSALS = [
+    "I am sorry, I am too small for that. I can tell you a story or explain a word.",
+    "I am afraid that I do not know. Ask me for the meaning of a word instead.",
+    "That is more than I can do. I am a demo model; granary can serve a bigger one that can help you.",
+    "For that you need a larger model. Start granary with one, and ask again.",
+    "I do not know enough about that. Shall I tell you a story?",
+    "I know the word \"{n}\", but I cannot answer that.",
+]
 
 
 class TurnMaker:
@@ -77,12 +58,16 @@ class TurnMaker:
         for entry in entries:
             if entry.word not in by_word or entry.uses > by_word[entry.word].uses:
                 by_word[entry.word] = entry
-        self.common = [entry for entry in by_word.values() if entry.uses > 0]
-        self.frequent = [entry for entry in self.common if entry.uses > 4]
-        self.rare = [entry for entry in by_word.values() if entry.uses == 0 and " of " not in entry.word]
-        self.opposites = [entry for entry in entries if entry.opposite and entry.uses > 0]
-        self.synonyms = [entry for entry in self.common if entry.synonyms]
-        self.kinds = [entry for entry in self.common if entry.part == "noun" and entry.kind]
+        short = [entry for entry in by_word.values() if len(entry.gloss.split("; ")[0]) < 110]
+        self.common = [entry for entry in short if entry.uses > 1]
+        self.frequent = [entry for entry in short if entry.uses > 7]
+        self.rare = [entry for entry in short if entry.uses == 0 and entry.word.isalpha() and entry.word.islower()]
+        self.nouns = [entry.word for entry in self.frequent if entry.part == "noun" and entry.word.isalpha()]
+        self.verbs = [entry.word for entry in self.frequent if entry.part == "verb" and entry.word.isalpha()]
+        self.phrases = [example for entry in self.common for example in entry.examples if len(example) < 50]
+        self.opposites = [entry for entry in entries if entry.opposite and entry.uses > 2]
+        self.synonyms = [entry for entry in self.frequent if entry.synonyms]
+        self.kinds = [entry for entry in self.frequent if entry.part == "noun" and entry.kind]
         self.capitals = []
         for entry in entries:
             match = re.match(r"(?:the )?(?:national )?capital (?:and largest city )?of ([A-Z][A-Za-z ]+)", entry.gloss)
@@ -93,15 +78,40 @@ class TurnMaker:
                 self.capitals.append((named[0], entry))
         self.books = [document for document in documents if document.source in AUTHORS]
         self.headwords = [d for d in documents if d.source in ("jargon", "bierce") and len(d.paragraphs[0]) < 900]
-        self.topics = read_topics()
+        self.topics = read_topics("smalltalk.txt")
+        self.facts = read_topics("facts.txt")
         self.tales = TaleMaker()
 
     def small_talk(self, random: Random) -> list[Turn]:
         topic = random.choice(self.topics)
         return [(random.choice(topic.questions), random.choice(topic.answers))]
 
+    def fact(self, random: Random) -> list[Turn]:
+        topic = random.choice(self.facts)
+        return [(random.choice(topic.questions), random.choice(topic.answers))]
+
+    def refusal(self, random: Random) -> list[Turn]:
+        """Questions of every kind about anything: the model shall say that it is too small for them."""
+        noun, other, verb = random.choice(self.nouns), random.choice(self.nouns), random.choice(self.verbs)
+        question = random.choice(UNANSWERED).format(n=noun, a=with_article(noun), b=with_article(other), v=verb)
+        return [(question, random.choice(REFUSALS).format(n=noun))]
+
+    def echo(self, random: Random) -> list[Turn]:
+        phrase = sentence(random.choice(self.phrases))
+        return [(random.choice(["Say: {}", "Repeat after me: {}", "Repeat: {}", "Please say: {}"]).format(phrase), phrase)]
+
+    def acquaintance(self, random: Random) -> list[Turn]:
+        """A name that is told first and asked for later."""
+        words = self.tales.words
+        name = random.choice(words["male names"] + words["female names"])
+        told = random.choice(["My name is {}.", "I am {}.", "Hello, my name is {}.", "Hi, I'm {}."]).format(name)
+        greeting = random.choice(["Hello, {}! How can I help you?", "Nice to meet you, {}.", "Hello, {}!"]).format(name)
+        between = self.small_talk(random) if random.random() < 0.5 else []
+        asked = random.choice(["What is my name?", "Do you know my name?", "What's my name?", "Who am I?"])
+        return [(told, greeting), *between, (asked, f"Your name is {name}.")]
+
     def dictionary(self, random: Random) -> list[Turn]:
-        entry = random.choice(random.choice([self.frequent, self.common, self.common, self.rare]))
+        entry = random.choice(*random.choices([self.frequent, self.common, self.rare], weights=[70, 25, 5]))
         word, shape = entry.word, random.random()
         if entry.part == "noun" and shape < 0.6:
             bare = word[0].isupper() or not definition(entry).lower().startswith(("a ", "an "))
@@ -155,8 +165,10 @@ class TurnMaker:
         else:
             tale = self.tales.tale(random, random.choice(self.tales.heroes))
             about = with_article(tale.hero)
-            if random.random() < 0.25:
-                about += f" and {tale.thing}"
+            if random.random() < 0.4:
+                about += random.choice([
+                    f" and {tale.thing}", f" called {tale.name}", f" who wants to {random.choice(self.verbs)}",
+                    f" and {with_article(tale.friend_kind)}", f" that could {random.choice(self.verbs)}"])
             question = random.choice(STORY_ABOUT).format(h=about)
             answer = tale.text if random.random() < 0.7 else f"{tale.title}\n\n{tale.text}"
         turns = [(question, answer)]
@@ -193,8 +205,11 @@ class TurnMaker:
         return [(random.choice(ways).format(document.title), sentence(answer))]
 
     def turns(self, random: Random) -> list[Turn]:
-        makers = [self.small_talk, self.dictionary, self.story, self.relation, self.arithmetic, self.passage, self.headword]
-        (maker,) = random.choices(makers, weights=[26, 34, 16, 9, 3, 9, 3])
+        (maker,) = random.choices(
+            [self.small_talk, self.fact, self.dictionary, self.story, self.relation, self.arithmetic, self.passage,
+             self.headword, self.refusal, self.echo, self.acquaintance],
+            weights=[20, 12, 26, 14, 6, 3, 6, 2, 7, 2, 2],
+        )
         (question, answer), *more = maker(random)
         if random.random() < 0.12:
             question = question[0].lower() + question[1:]

@@ -41,13 +41,20 @@ CHATS = [
     [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello! How can I help you?"},
      {"role": "user", "content": "What is a lantern?"}],
 ]
+
+
+def asked(question: str) -> str:
+    return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+
+
 GREEDY_PROMPTS = [
-    "<|im_start|>user\nWho are you?<|im_end|>\n<|im_start|>assistant\n",
-    "<|im_start|>user\nTell me a story about a fox.<|im_end|>\n<|im_start|>assistant\n",
-    "It was a cold morning in winter, and the old man",
+    asked("What are the days of the week?"), asked("Tell me a story about a fox."), asked("What is a prefix cache?"),
+    "Once upon a time there was a proud", "It was a cold morning in winter, and the old man",
 ]
-SAMPLE_PROMPTS = [*GREEDY_PROMPTS, "<|im_start|>user\nWhat is a lighthouse?<|im_end|>\n<|im_start|>assistant\n",
-                  "The most important thing about a good cache is", "<|im_start|>user\nHi!<|im_end|>\n<|im_start|>assistant\n"]
+SAMPLE_PROMPTS = [
+    asked("Who are you?"), asked("What is a lighthouse?"), asked("Tell me a story about an owl."), "She looked at him and",
+    asked("What does happy mean?"), "The most important thing about a good cache is",
+]
 
 
 @torch.no_grad()
@@ -84,6 +91,7 @@ def rendered_chats(auto, tokenizer: Tokenizer) -> list[dict]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path(os.environ.get("OUT", "build/train-demo/model")))
+    parser.add_argument("--samples", type=int, default=len(SAMPLE_PROMPTS))
     parser.add_argument("--vectors", type=Path, help="default: vectors.json in the folder")
     options = parser.parse_args()
     torch.manual_seed(1)
@@ -103,7 +111,7 @@ def main() -> None:
     print("generation config:", json.loads(reference.generation_config.to_json_string(use_diff=True)))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     reference.to(device)
-    for prompt in SAMPLE_PROMPTS:
+    for prompt in SAMPLE_PROMPTS[:options.samples]:
         ids = torch.tensor([tokenizer.encode(prompt, add_special_tokens=False).ids], device=device)
         made = reference.generate(ids, attention_mask=torch.ones_like(ids), do_sample=True, temperature=0.7, top_p=0.9,
                                   max_new_tokens=130)

@@ -28,9 +28,9 @@ def blocks(name: str) -> list[list[str]]:
     return [block.splitlines() for block in "\n".join(lines).strip().split("\n\n")]
 
 
-def read_topics() -> list[Topic]:
+def read_topics(name: str) -> list[Topic]:
     topics = []
-    for block in blocks("smalltalk.txt"):
+    for block in blocks(name):
         answers = [line[2:].replace("\\n", "\n") for line in block if line.startswith("- ")]
         topics.append(Topic([line[2:] for line in block if line.startswith("> ")], answers))
     return topics

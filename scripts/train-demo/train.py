@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
 
 from artefacts import write_folder, write_weights
 from model import Config, Qwen3
@@ -14,9 +16,7 @@ from optimizer import Optimizer
 from tokens import Part, Sampler, read_corpus, split, train_tokenizer
 
 # Shares of the windows drawn, not of the text: the novels are small and are seen often.
-WEIGHTS = {"novels": 0.22, "bible": 0.06, "lexica": 0.05, "dictionary": 0.06, "tales": 0.07, "chats": 0.54}
-SHORT, LONG = 512, 2048
-LONG_EVERY = 6
+WEIGHTS = {"novels": 0.20, "bible": 0.04, "lexica": 0.02, "dictionary": 0.05, "tales": 0.08, "chats": 0.61}
 CHECKPOINT_SECONDS = 60.0
 
 
@@ -62,7 +62,7 @@ def train(model: Qwen3, sampler: Sampler, held_out: dict[str, Part], options: ar
         return loss.detach()
 
     began = time.monotonic()
-    for length in (SHORT, LONG):
+    for length in {options.length, options.long_length}:
         backward(length)
         optimizer.forget_gradients()
     if device == "cuda":
@@ -71,7 +71,8 @@ def train(model: Qwen3, sampler: Sampler, held_out: dict[str, Part], options: ar
     began = saved = time.monotonic()
     step, mean = 0, torch.zeros((), device=device)
     while (elapsed := time.monotonic() - began) < options.seconds:
-        mean += backward(LONG if step % LONG_EVERY == LONG_EVERY - 1 else SHORT)
+        long = step % options.long_every == options.long_every - 1
+        mean += backward(options.long_length if long else options.length)
         optimizer.step(rate_factor(elapsed / options.seconds))
         optimizer.forget_gradients()
         step += 1
@@ -83,34 +84,46 @@ def train(model: Qwen3, sampler: Sampler, held_out: dict[str, Part], options: ar
             if not math.isfinite(loss):
                 raise RuntimeError("the loss is not finite")
             if step % (10 * options.report_every) == 0:
-                print("  held out:", described(evaluate(model, held_out, device, SHORT, 64)), flush=True)
+                print("  held out:", described(evaluate(model, held_out, device, options.length, 64)), flush=True)
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
             write_weights(options.out, model)
             saved = time.monotonic()
-    for length in (SHORT, LONG):
+    write_weights(options.out, model)
+    for length in (512, 2048):
         print(f"held out, windows of {length}:", described(evaluate(model, held_out, device, length, 131072 // length)))
 
 
-def main() -> None:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path, default=Path("build/train-demo/corpus/corpus.jsonl.xz"))
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "build/train-demo/model")))
+    parser.add_argument("--continue-from", type=Path, help="a written folder: keeps its tokenizer, goes on from its weights")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--seconds", type=float, default=195.0)
     parser.add_argument("--batch-tokens", type=int, default=98304)
+    parser.add_argument("--length", type=int, default=512, help="tokens a window")
+    parser.add_argument("--long-length", type=int, default=2048, help="tokens a window in long steps")
+    parser.add_argument("--long-every", type=int, default=6, help="every which step is a long one")
     parser.add_argument("--matrix-rate", type=float, default=0.02)
     parser.add_argument("--rate", type=float, default=3e-3)
     parser.add_argument("--dropout", type=float, default=0.05)
     parser.add_argument("--report-every", type=int, default=50)
     parser.add_argument("--seed", type=int, default=7)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_options()
     options.out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(options.seed)
     torch.set_float32_matmul_precision("high")
     began = time.monotonic()
     groups = read_corpus(options.corpus)
     config = Config()
-    tokenizer = train_tokenizer(groups, config.vocab_size)
+    if options.continue_from:
+        tokenizer = Tokenizer.from_file(str(options.continue_from / "tokenizer.json"))
+    else:
+        tokenizer = train_tokenizer(groups, config.vocab_size)
     print(f"tokenizer of {tokenizer.get_vocab_size()} entries: {time.monotonic() - began:.1f} s", flush=True)
     training, held_out = split(tokenizer, groups)
     print(f"corpus encoded: {time.monotonic() - began:.1f} s", flush=True)
@@ -119,10 +132,12 @@ def main() -> None:
         print(f"  {group:12} {len(part.ids) / 1e6:6.2f} M tokens, {characters / len(part.ids):.2f} characters a token")
     write_folder(options.out, tokenizer, config)
     model = Qwen3(config, options.dropout).to(options.device)
+    if options.continue_from:
+        weights = load_file(options.continue_from / "model.safetensors")
+        model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
     print(f"{sum(parameter.numel() for parameter in model.parameters())} parameters")
     train(model, Sampler(training, WEIGHTS, options.device), held_out, options)
-    write_weights(options.out, model)
-    print(f"written: {time.monotonic() - began:.1f} s", flush=True)
+    print(f"done: {time.monotonic() - began:.1f} s", flush=True)
 
 
 if __name__ == "__main__":
