@@ -14,7 +14,7 @@ export class ActivationBuffers {
   readonly maxRows: number;
   readonly dtype: Dtype;
   readonly #device: Device;
-  readonly #tensors = new Map<string, Tensor>();
+  readonly #tensors = new Map<string, Tensor & { readonly rows: number }>();
   #totalBytes = 0;
 
   /** `dtype` is the activations' own; buffers may ask for another. */
@@ -34,18 +34,19 @@ export class ActivationBuffers {
     columns: number,
     options: { readonly dtype?: Dtype; readonly rows?: number } = {},
   ): Tensor {
-    const dtype = options.dtype ?? this.dtype;
+    const { dtype = this.dtype, rows = this.maxRows } = options;
     const known = this.#tensors.get(name);
     if (known !== undefined) {
       assert(
-        known.columns === columns && known.dtype === dtype,
+        known.columns === columns && known.dtype === dtype && known.rows === rows,
         `buffer '${name}' is asked for in two shapes`,
       );
       return known;
     }
-    const bytes = (options.rows ?? this.maxRows) * columns * dtypeBytes[dtype];
+    const bytes = rows * columns * dtypeBytes[dtype];
     const tensor = {
       address: this.#device.allocate(bytes, `activations '${name}'`),
+      rows,
       columns,
       stride: columns,
       dtype,

@@ -11,11 +11,23 @@ export class ConfigReader {
   readonly #values: JsonObject;
   readonly #origin: string;
   readonly #read = new Set<string>();
+  readonly #sections = new Map<string, ConfigReader>();
+  readonly #remarks: string[];
 
-  /** `origin` names the file (and section) in errors. */
-  constructor(values: JsonObject, origin: string) {
+  /** `origin` names the file (and section) in errors; a section adds its remarks to those of the whole. */
+  constructor(values: JsonObject, origin: string, remarks: string[] = []) {
     this.#values = values;
     this.#origin = origin;
+    this.#remarks = remarks;
+  }
+
+  /** What a reader of the log should know: defaults that were taken. */
+  get remarks(): readonly string[] {
+    return this.#remarks;
+  }
+
+  remark(text: string): void {
+    this.#remarks.push(`${this.#origin}: ${text}`);
   }
 
   fail(reason: string): never {
@@ -54,6 +66,7 @@ export class ConfigReader {
 
   text(key: string, fallback?: string): string {
     const value = this.raw(key) ?? fallback;
+    if (value === undefined) this.fail(`${key} is missing`);
     if (typeof value !== "string") this.fail(`${key} must be text`);
     return value;
   }
@@ -62,7 +75,11 @@ export class ConfigReader {
     const value = this.raw(key);
     if (value === undefined) return undefined;
     if (!isObject(value)) this.fail(`${key} must be an object`);
-    return new ConfigReader(value, `${this.#origin}, ${key}`);
+    const known = this.#sections.get(key);
+    if (known !== undefined) return known;
+    const section = new ConfigReader(value, `${this.#origin}, ${key}`, this.#remarks);
+    this.#sections.set(key, section);
+    return section;
   }
 
   /** Throws unless `key` is absent or has one of the values that change nothing. */
@@ -77,8 +94,12 @@ export class ConfigReader {
     return Object.keys(this.#values);
   }
 
-  /** Keys that nobody asked for. */
+  /** Keys that nobody asked for, those of read sections included as "section.key". */
   unread(): readonly string[] {
-    return this.keys().filter((key) => !this.#read.has(key));
+    const own = this.keys().filter((key) => !this.#read.has(key));
+    const nested = [...this.#sections].flatMap(([name, section]) =>
+      section.unread().map((key) => `${name}.${key}`),
+    );
+    return [...own, ...nested];
   }
 }

@@ -51,6 +51,12 @@ interface Family {
   readonly isMoe: boolean;
 }
 
+/** Of mistral where the configuration does not mention a window at all. */
+const defaultMistralWindow = 4096;
+
+/** Layers that never slide in qwen2 and qwen3 when the configuration names no number. */
+const defaultFullLayers = 28;
+
 const noBias = { qkv: false, output: false, mlp: false };
 
 /** One flag for the four projections of attention. */
@@ -77,34 +83,51 @@ export function isDecoderModelType(modelType: string): boolean {
 
 export const decoderModelTypes: readonly string[] = Object.keys(families);
 
-/** Layers slide when the configuration lists them so, or by the older rules of mistral and qwen2. */
-function readLayerLabels(config: ConfigReader, modelType: string, numLayers: number) {
+/** Which layers slide, and how far back they see. */
+interface SlidingRule {
+  readonly window: number | undefined;
+  /** First layer that slides unless layer_types says otherwise. */
+  readonly firstSliding: number;
+}
+
+/** The architectures' own rules and defaults: mistral slides everywhere, qwen2 and qwen3 from a layer on, llama never. */
+function readSlidingRule(config: ConfigReader, modelType: string): SlidingRule {
   const window = config.has("sliding_window") ? config.count("sliding_window") : undefined;
-  const usesWindow =
-    modelType === "mistral" ? window !== undefined : config.flag("use_sliding_window", false);
-  const firstSliding = modelType === "mistral" ? 0 : config.number("max_window_layers", 0);
+  if (modelType === "llama") return { window: undefined, firstSliding: 0 };
+  if (modelType === "mistral") {
+    if (config.keys().includes("sliding_window")) return { window, firstSliding: 0 };
+    config.remark(`sliding_window is not set: ${defaultMistralWindow}, the architecture's own, is used`);
+    return { window: defaultMistralWindow, firstSliding: 0 };
+  }
+  const lists = config.has("layer_types");
+  const isUsed = config.flag("use_sliding_window", lists);
+  const firstSliding = modelType === "qwen3_moe" ? 0 : config.number("max_window_layers", defaultFullLayers);
+  return { window: isUsed ? window : undefined, firstSliding };
+}
+
+function readListedLabels(config: ConfigReader, listed: unknown, modelType: string, numLayers: number) {
+  if (!Array.isArray(listed) || listed.length !== numLayers)
+    config.fail(`layer_types must list ${numLayers} layers`);
+  const allowed = modelType === "llama" ? ["full_attention"] : ["full_attention", "sliding_attention"];
+  const foreign = listed.find((label) => !allowed.includes(label));
+  if (foreign !== undefined)
+    config.fail(`layer type ${JSON.stringify(foreign)} is not supported in ${modelType}`);
+  return listed as LayerLabel[];
+}
+
+function readLayerLabels(config: ConfigReader, modelType: string, numLayers: number) {
+  const { window, firstSliding } = readSlidingRule(config, modelType);
   const listed = config.raw("layer_types");
-  if (listed !== undefined) {
-    if (!Array.isArray(listed) || listed.length !== numLayers)
-      config.fail(`layer_types must list ${numLayers} layers`);
-    const labels = listed.map((label) => {
-      if (label !== "full_attention" && label !== "sliding_attention") {
-        config.fail(`layer type ${JSON.stringify(label)} is not supported in ${modelType}`);
-      }
-      return label;
-    });
-    const slides = labels.includes("sliding_attention");
-    if (slides && window === undefined)
-      config.fail("layer_types has sliding layers, but sliding_window is missing");
-    return { labels, window: slides ? window : undefined };
-  }
-  if (!usesWindow || window === undefined || modelType === "llama") {
-    return { labels: Array<string>(numLayers).fill("full_attention"), window: undefined };
-  }
-  const labels = Array.from({ length: numLayers }, (_, layer) =>
-    layer >= firstSliding ? "sliding_attention" : "full_attention",
-  );
-  return { labels, window: labels.includes("sliding_attention") ? window : undefined };
+  const labels =
+    listed === undefined
+      ? Array.from({ length: numLayers }, (_, layer) =>
+          window !== undefined && layer >= firstSliding ? "sliding_attention" : "full_attention",
+        )
+      : readListedLabels(config, listed, modelType, numLayers);
+  const slides = labels.includes("sliding_attention");
+  if (slides && window === undefined)
+    config.fail("layer_types has sliding layers, but sliding_window is missing or not used");
+  return { labels, window: slides ? window : undefined };
 }
 
 function readMoe(config: ConfigReader, numLayers: number): MoeConfig {

@@ -67,6 +67,6 @@ export function createModel(config: JsonObject, origin: string): Model {
   }
   const decoderConfig = readDecoderConfig(reader);
   const unknown = reader.unread().filter((key) => !inertKeys.has(key));
-  const remarks = unknown.length > 0 ? [`${origin}: ignored ${unknown.join(", ")}`] : [];
-  return new Decoder(decoderConfig, remarks);
+  if (unknown.length > 0) reader.remark(`ignored ${unknown.join(", ")}`);
+  return new Decoder(decoderConfig, reader.remarks);
 }

@@ -4,39 +4,40 @@ import type { ConfigReader } from "./config-reader";
 
 const defaultTheta = 10_000;
 
-/** The section that holds the parameters: `rope_parameters` (newer) or `rope_scaling` (older). */
-function sectionOf(config: ConfigReader): ConfigReader | undefined {
-  const parameters = config.section("rope_parameters");
-  const scaling = config.section("rope_scaling");
-  if (parameters !== undefined && scaling !== undefined) {
-    for (const key of scaling.keys()) {
-      const [a, b] = [scaling.raw(key), parameters.raw(key)];
-      if (a !== undefined && b !== undefined && a !== b) {
-        config.fail(`rope_scaling and rope_parameters disagree about ${key}`);
-      }
-    }
-  }
-  const section = parameters ?? scaling;
-  // Some configurations give one section per attention type; a plain decoder has one type.
-  return section?.section("full_attention") ?? section;
+/**
+ * Sections that hold the parameters: `rope_parameters` (newer), `rope_scaling` (older), or both; some configurations nest one
+ * section per attention type in them. All layers rotate alike here, so whatever is found must mean the same.
+ */
+function sectionsOf(config: ConfigReader): readonly ConfigReader[] {
+  return ["rope_parameters", "rope_scaling"].flatMap((key) => {
+    const section = config.section(key);
+    if (section === undefined) return [];
+    const nested = ["full_attention", "sliding_attention"]
+      .map((type) => section.section(type))
+      .filter((part) => part !== undefined);
+    return nested.length > 0 ? nested : [section];
+  });
 }
 
-function typeOf(section: ConfigReader | undefined): string {
-  if (section === undefined) return "default";
-  const [older, newer] = [section.raw("type"), section.raw("rope_type")];
-  if (older !== undefined && newer !== undefined && older !== newer)
-    section.fail("type and rope_type disagree");
-  return section.text(newer === undefined ? "type" : "rope_type", "default");
+/** A value that may stand under an older and a newer name. */
+function either(section: ConfigReader, older: string, newer: string): unknown {
+  const [a, b] = [section.raw(older), section.raw(newer)];
+  if (a !== undefined && b !== undefined && a !== b) section.fail(`${older} and ${newer} disagree`);
+  return b ?? a;
 }
 
-function thetaOf(config: ConfigReader, section: ConfigReader | undefined): number {
-  const outer = config.raw("rope_theta");
-  const inner = section?.raw("rope_theta");
-  if (outer !== undefined && inner !== undefined && outer !== inner)
-    config.fail("rope_theta is given twice, differently");
-  const theta =
-    inner !== undefined ? section?.number("rope_theta") : config.number("rope_theta", defaultTheta);
-  if (theta === undefined || theta <= 1) config.fail(`rope_theta must be above 1, not ${theta}`);
+function typeOf(section: ConfigReader): string {
+  const type = either(section, "type", "rope_type") ?? "default";
+  return typeof type === "string" ? type : section.fail("rope_type must be text");
+}
+
+function thetaOf(config: ConfigReader, sections: readonly ConfigReader[]): number {
+  const given = [config, ...sections]
+    .filter((place) => place.has("rope_theta"))
+    .map((place) => place.number("rope_theta"));
+  if (new Set(given).size > 1) config.fail(`rope_theta is given as ${given.join(" and as ")}`);
+  const theta = given[0] ?? defaultTheta;
+  if (theta <= 1) config.fail(`rope_theta must be above 1, not ${theta}`);
   return theta;
 }
 
@@ -46,10 +47,17 @@ function positive(section: ConfigReader, key: string, fallback?: number): number
   return value;
 }
 
+/** Positions before the stretching; a configuration that does not say so means those it says it has. */
+function originalPositionsOf(section: ConfigReader, maxPositions: number): number {
+  const key = "original_max_position_embeddings";
+  if (!section.has(key)) section.remark(`${key} is not set: ${maxPositions}, all positions, is used`);
+  return positive(section, key, maxPositions);
+}
+
 function yarnOf(section: ConfigReader, maxPositions: number): RopeScaling {
-  const originalMaxPositions = positive(section, "original_max_position_embeddings", maxPositions);
+  const originalMaxPositions = originalPositionsOf(section, maxPositions);
   const factor = positive(section, "factor", maxPositions / originalMaxPositions);
-  const given = section.raw("attention_factor") ?? section.raw("attn_factor");
+  const given = either(section, "attn_factor", "attention_factor");
   if (given !== undefined && typeof given !== "number") section.fail("attention_factor must be a number");
   const optional = (key: string) => (section.has(key) ? section.number(key) : undefined);
   return {
@@ -63,14 +71,11 @@ function yarnOf(section: ConfigReader, maxPositions: number): RopeScaling {
   };
 }
 
-function scalingOf(
-  section: ConfigReader | undefined,
-  maxPositions: number,
-  config: ConfigReader,
-): RopeScaling {
+function scalingOf(section: ConfigReader, maxPositions: number): RopeScaling {
   const type = typeOf(section);
-  if (section === undefined || type === "default") return { type: "default" };
   switch (type) {
+    case "default":
+      return { type };
     case "linear":
       return { type, factor: positive(section, "factor") };
     case "llama3":
@@ -79,26 +84,31 @@ function scalingOf(
         factor: positive(section, "factor"),
         lowFreqFactor: positive(section, "low_freq_factor"),
         highFreqFactor: positive(section, "high_freq_factor"),
-        originalMaxPositions: positive(section, "original_max_position_embeddings", maxPositions),
+        originalMaxPositions: originalPositionsOf(section, maxPositions),
       };
     case "yarn":
       return yarnOf(section, maxPositions);
     default:
-      return config.fail(`rope type '${type}' is not supported (default, linear, llama3 and yarn are)`);
+      return section.fail(`rope type '${type}' is not supported (default, linear, llama3 and yarn are)`);
   }
 }
 
 /** Rotary settings of a decoder with heads of `headDim`. */
 export function readRopeConfig(config: ConfigReader, headDim: number, maxPositions: number): RopeConfig {
-  const section = sectionOf(config);
-  const fraction = section?.has("partial_rotary_factor")
-    ? section.number("partial_rotary_factor")
-    : config.number("partial_rotary_factor", 1);
+  const sections = sectionsOf(config);
+  const places = [...sections, config].filter((place) => place.has("partial_rotary_factor"));
+  const fraction = places[0]?.number("partial_rotary_factor") ?? 1;
   const rotaryDim = Math.floor(headDim * fraction);
   if (fraction <= 0 || fraction > 1 || rotaryDim % 2 !== 0) {
     config.fail(`partial_rotary_factor ${fraction} leaves no even number of dimensions of ${headDim}`);
   }
-  return { theta: thetaOf(config, section), rotaryDim, scaling: scalingOf(section, maxPositions, config) };
+  const scalings = sections.map((section) => scalingOf(section, maxPositions));
+  const scaling = scalings[0] ?? { type: "default" };
+  const other = scalings.find((candidate) => !Bun.deepEquals(candidate, scaling));
+  if (other !== undefined) {
+    config.fail(`rotary settings disagree: ${JSON.stringify(scaling)} and ${JSON.stringify(other)}`);
+  }
+  return { theta: thetaOf(config, sections), rotaryDim, scaling };
 }
 
 /** Positions the model can be served with: scaling schemes that stretch the context say so themselves. */
