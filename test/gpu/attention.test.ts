@@ -1,4 +1,7 @@
-/** Paged attention on the card against the CPU library, over fixed corners and over random shapes from a fresh seed. */
+/**
+ * Paged attention on the card against the CPU library, over fixed corners and over random shapes from
+ * a fresh seed.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Device, Dtype } from "../../ffi/device";
 import { Random } from "../kernels/support/random";

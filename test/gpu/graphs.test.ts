@@ -1,4 +1,7 @@
-/** Capture and replay: a graph reads what changes from device buffers, and refuses what may not happen while it is recorded. */
+/**
+ * Capture and replay: a graph reads what changes from device buffers, and refuses what may not happen
+ * while it is recorded.
+ */
 
 import { ptr } from "bun:ffi";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

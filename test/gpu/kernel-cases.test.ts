@@ -1,4 +1,7 @@
-/** Every shared kernel case on the card, in both dtypes, against the plain loops. Cases poison their outputs themselves. */
+/**
+ * Every shared kernel case on the card, in both dtypes, against the plain loops. Cases poison their
+ * outputs themselves.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Device } from "../../ffi/device";
 import { kernelCases } from "../kernels/cases";

@@ -1,4 +1,7 @@
-/** The sampler on the card: the CPU library's tokens, over every parameter and over distributions that strain the selection. */
+/**
+ * The sampler on the card: the CPU library's tokens, over every parameter and over distributions that
+ * strain the selection.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Device } from "../../ffi/device";
 import { Random } from "../kernels/support/random";

@@ -7,7 +7,10 @@ import { Buffers } from "../kernels/support/buffers";
 import { Random } from "../kernels/support/random";
 import { hasCard, openCpu, openCuda, testSeed } from "./support/devices";
 
-/** Fields of one buffer: base, stride and payload in bytes, none of them a multiple of anything wide in the second. */
+/**
+ * Fields of one buffer: base, stride and payload in bytes, none of them a multiple of anything wide in
+ * the second.
+ */
 const fieldShapes = [
   { offset: 0, stride: 4096, payload: 4096 },
   { offset: 100_003, stride: 777, payload: 513 },
@@ -220,7 +223,7 @@ describe.skipIf(!hasCard())("tables, blocks and weights on the card", () => {
     cuda.freePinned(pinned.address);
   });
 
-  test("memory comes zero-filled and aligned to 256 bytes, and a shortage is an error that names the asker", () => {
+  test("memory comes zero-filled and aligned to 256 bytes, and a shortage names the asker", () => {
     const first = cuda.allocate(5000, "a test");
     cuda.upload(first, new Uint8Array(5000).fill(7));
     cuda.free(first);

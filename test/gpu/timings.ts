@@ -1,4 +1,7 @@
-/** Prints what the kernels take on this card: decode and prefill attention, products, sampling. Not a test: nothing can fail. */
+/**
+ * Prints what the kernels take on this card: decode and prefill attention, products, sampling. Not a
+ * test: nothing can fail.
+ */
 import { type Device, dtypes } from "../../ffi/device";
 import { Buffers } from "../kernels/support/buffers";
 import { Random } from "../kernels/support/random";
@@ -122,7 +125,8 @@ function timeLinear(device: Device, rows: number, outColumns: number, inColumns:
   const ns = medianNs(device, Math.max(rotations, 4), (index) =>
     op.set("weight", weight + (index % rotations) * weightBytes).launch(),
   );
-  const rates = `${(weightBytes / ns / 1000).toFixed(2)} TB/s ${((2 * rows * weightBytes) / 2 / ns / 1000).toFixed(0)} TFLOP/s`;
+  const work = 2 * rows * outColumns * inColumns;
+  const rates = `${(weightBytes / ns / 1000).toFixed(2)} TB/s ${(work / ns / 1000).toFixed(0)} TFLOP/s`;
   console.log(`linear ${outColumns}x${inColumns} M=${rows} ${(ns / 1000).toFixed(1)} us ${rates}`);
   buffers.release();
 }

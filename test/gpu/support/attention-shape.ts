@@ -1,4 +1,7 @@
-/** One attention problem: its shape, operands from a seed, and a run on a device that leaves all else untouched and poisoned. */
+/**
+ * One attention problem: its shape, operands from a seed, and a run on a device that leaves all else
+ * untouched and poisoned.
+ */
 import type { Device, Dtype } from "../../../ffi/device";
 import { dtypeBytes, dtypes } from "../../../ffi/device";
 import { rounded } from "../../kernels/support/bfloat16";

@@ -1,6 +1,9 @@
 /** How far two outputs lie apart, relative to the size of the expected one. */
 
-/** Norm of the difference over the norm of what was expected; NaN where either holds one that the other has not. */
+/**
+ * Norm of the difference over the norm of what was expected; NaN where either holds one that the other
+ * has not.
+ */
 export function relativeError(actual: Float32Array, expected: Float32Array): number {
   let difference = 0;
   let size = 0;

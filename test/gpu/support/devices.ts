@@ -1,6 +1,6 @@
 /**
- * The two kernel libraries side by side, as they were built: nothing is compiled here, since the machine with the card may have
- * no compiler. Without a CUDA library or a card the tests that need one are skipped.
+ * The two kernel libraries side by side, as they were built: nothing is compiled here, since the machine with
+ * the card may have no compiler. Without a CUDA library or a card the tests that need one are skipped.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
