@@ -68,7 +68,7 @@ describe("a body that is no request", () => {
     });
     const headers = { "Content-Type": "application/json" };
     const request = new Request("http://localhost/", { method: "POST", headers, body });
-    expect(readJsonBody(request, 30)).rejects.toMatchObject({ httpStatus: 408 });
+    await expect(readJsonBody(request, 30)).rejects.toMatchObject({ httpStatus: 408 });
   });
 
   test("pollutes no prototype and serves the next request", async () => {

@@ -54,7 +54,7 @@ describe("a stream", () => {
   test("that fails before its first byte is an error with a status", async () => {
     const { stream, closings } = streamUnderTest();
     stream.fail(new ApiError(500, "broken"));
-    expect(stream.response).rejects.toMatchObject({ httpStatus: 500 });
+    await expect(stream.response).rejects.toMatchObject({ httpStatus: 500 });
     expect(closings).toEqual(["closed"]);
   });
 

@@ -183,7 +183,7 @@ describe("stopping", () => {
     const stopped = server.listening.stop();
     expect(await response.text()).toEndWith("data: [DONE]\n\n");
     await stopped;
-    expect(fetch(`${url}/version`)).rejects.toThrow();
+    await expect(fetch(`${url}/version`)).rejects.toThrow();
   });
 });
 
