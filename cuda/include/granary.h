@@ -262,6 +262,7 @@ typedef struct GranaryAttention {
   float scale, softcap;
   int32_t reserved;
 } GranaryAttention;
+// Enough for these bounds and for every smaller shape: callers size the scratch once.
 int64_t granary_attention_scratch_bytes(const GranaryAttention* args);
 int32_t granary_attention(const GranaryAttention* args);
 
