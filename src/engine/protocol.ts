@@ -2,26 +2,10 @@
  * What crosses between the main thread and the engine's thread. Plain data and typed arrays only; every id is a number that
  * the main thread chose and never uses twice.
  */
+import type { LogprobRows } from "../executor/logprob-rows";
+import type { SamplingOptions } from "../executor/sampling-options";
 
-/** How the tokens of one request are chosen. Values are validated by the server before they get here. */
-export interface SamplingOptions {
-  /** 0 takes the most likely token. */
-  readonly temperature: number;
-  /** 1 = off. */
-  readonly topP: number;
-  /** 0 = off. */
-  readonly topK: number;
-  /** 0 = off. */
-  readonly minP: number;
-  /** 1 = off; over prompt and generated tokens. */
-  readonly repetitionPenalty: number;
-  /** 0 = off; over generated tokens. */
-  readonly presencePenalty: number;
-  readonly frequencyPenalty: number;
-  /** Two halves of the seed, unsigned 32-bit each; absent = the engine draws one. */
-  readonly seed?: { readonly low: number; readonly high: number };
-  readonly logitBias?: readonly { readonly tokenId: number; readonly bias: number }[];
-}
+export type { LogprobRows, SamplingOptions };
 
 /** Who ends a request and with how many tokens. */
 export interface StopOptions {
@@ -66,20 +50,6 @@ export type EngineCommand =
 
 /** `stop`: an end token or stop id. `error`: the engine could not go on with this request. */
 export type FinishReason = "stop" | "length" | "abort" | "error";
-
-/** Log-probabilities of consecutive positions. Row i holds `count` ids and values, descending. */
-export interface LogprobRows {
-  /** Position in the whole sequence of the token that row 0 speaks about. */
-  readonly begin: number;
-  readonly numRows: number;
-  /** Alternatives a row. For the whole vocabulary `ids` is empty and values are in id order. */
-  readonly count: number;
-  readonly ids: Int32Array;
-  readonly values: Float32Array;
-  /** Of the token that stands (or was sampled) there: its log-probability and its rank, counted from 1. */
-  readonly chosenValues: Float32Array;
-  readonly chosenRanks: Int32Array;
-}
 
 /** News of one choice of one request from one step. */
 export interface TokenChunk {

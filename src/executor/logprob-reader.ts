@@ -1,7 +1,7 @@
 /** Turns rows of logits into log-probability rows on the host: the best few of each, or the whole vocabulary. */
 import { type Address, type Device, dtypeBytes, type Op } from "../../ffi/device";
-import type { LogprobRows } from "../engine/protocol";
 import type { Tensor } from "../layers/tensor";
+import type { LogprobRows } from "./logprob-rows";
 
 /** Of consecutive rows of one computed batch. */
 export interface LogprobRequest {

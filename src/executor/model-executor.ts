@@ -4,7 +4,6 @@
  */
 import type { Address, Device, Op } from "../../ffi/device";
 import { assert } from "../assert";
-import type { LogprobRows } from "../engine/protocol";
 import type { StepBounds, StepShape } from "../layers/build-context";
 import { maxTopLogprobs } from "../limits";
 import type { CacheGroupRouter } from "../mapping/cache-group-router";
@@ -12,6 +11,7 @@ import type { BuiltModel } from "../models/model";
 import type { ExecutionPlan } from "../scheduler/plan";
 import { DecodeGraphs } from "./decode-graphs";
 import { LogprobReader } from "./logprob-reader";
+import type { LogprobRows } from "./logprob-rows";
 import { PromptLogprobs } from "./prompt-logprobs";
 import type { SamplingLookup } from "./request-sampling";
 import { Sampler } from "./sampler";

@@ -1,9 +1,9 @@
 /** Log-probabilities of a prompt's own tokens: the hidden row at position p predicts the token at p + 1. */
 import type { Address, Device } from "../../ffi/device";
-import type { LogprobRows } from "../engine/protocol";
 import type { BuiltModel } from "../models/model";
 import type { ForwardBatch, ForwardRow } from "../scheduler/plan";
 import { concatenateLogprobs, type LogprobReader } from "./logprob-reader";
+import type { LogprobRows } from "./logprob-rows";
 import type { SamplingLookup } from "./request-sampling";
 
 export class PromptLogprobs {

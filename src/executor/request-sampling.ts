@@ -1,5 +1,5 @@
 /** What the executor must know of a request beyond its plan row: how it samples and which log-probabilities it wants. */
-import type { SamplingOptions } from "../engine/protocol";
+import type { SamplingOptions } from "./sampling-options";
 
 export interface RequestSampling {
   readonly options: SamplingOptions;

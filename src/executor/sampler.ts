@@ -1,9 +1,9 @@
 /** Draws the tokens of a step's sampled rows and brings them to the host, with log-probabilities where they are wanted. */
 import type { Address, Device, Op } from "../../ffi/device";
-import type { LogprobRows } from "../engine/protocol";
 import type { Tensor } from "../layers/tensor";
 import { maxLogitBiases, maxSuppressedIds } from "../limits";
 import type { LogprobReader } from "./logprob-reader";
+import type { LogprobRows } from "./logprob-rows";
 import type { SamplingLookup } from "./request-sampling";
 import type { SamplingState } from "./sampling-state";
 import type { SampledRow, StepInputs } from "./step-inputs";
