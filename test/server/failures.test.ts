@@ -1,5 +1,6 @@
 /** What clients are told when something is wrong: one error shape, the right status, and nothing left behind. */
 import { describe, expect, test } from "bun:test";
+import { GranaryError } from "../../src/assert";
 import { maxRequestBodyBytes } from "../../src/limits";
 import { readJsonBody } from "../../src/server/http/json-body";
 import { byteLevel } from "../tokenizer/tokenizer-builder";
@@ -68,7 +69,10 @@ describe("a body that is no request", () => {
     });
     const headers = { "Content-Type": "application/json" };
     const request = new Request("http://localhost/", { method: "POST", headers, body });
-    await expect(readJsonBody(request, 30)).rejects.toMatchObject({ httpStatus: 408 });
+    await expect(readJsonBody(request, 30)).rejects.toMatchObject({
+      httpStatus: 408,
+      headers: { Connection: "close" },
+    });
   });
 
   test("pollutes no prototype and serves the next request", async () => {
@@ -165,6 +169,19 @@ describe("an engine", () => {
       status: 503,
       code: "engine_failed",
     });
+  });
+
+  test("that goes away at the very last moment answers 503 and leaves no stream open", async () => {
+    const engine = new FakeEngine();
+    const server = serverUnderTest({ engine });
+    engine.submit = () => {
+      throw new GranaryError("engine_not_ready", "the engine is draining");
+    };
+    for (const stream of [false, true]) {
+      expect((await errorOf(server.post(path, { messages, stream }))).status).toBe(503);
+    }
+    const metrics = await (await server.get("/metrics")).text();
+    expect(metrics).toContain('granary_requests_total{outcome="end"} 0');
   });
 
   test("that fails before the first token gives a status, streamed or not", async () => {

@@ -4,6 +4,7 @@ import type { ChoiceUpdate } from "../generation/choice-assembler";
 import type { GenerationRequest } from "../generation/generation";
 import { Generation } from "../generation/generation";
 import type { ApiError } from "../http/api-error";
+import { toApiError } from "../http/error-handler";
 import { RequestTimer } from "../metrics/request-timer";
 import { SseStream } from "../stream/sse-stream";
 
@@ -49,6 +50,14 @@ export function runStream(
   });
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) stream.cancel();
-  else generation.start();
+  else startOrFail(context, generation, stream);
   return stream.response;
+}
+
+function startOrFail(context: ServerContext, generation: Generation, stream: SseStream): void {
+  try {
+    generation.start();
+  } catch (error) {
+    stream.fail(toApiError("UNKNOWN", error, context.log));
+  }
 }

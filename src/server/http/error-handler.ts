@@ -36,7 +36,9 @@ export function toApiError(code: string | number, error: unknown, log: Log): Api
 function fromGranaryError(error: GranaryError, log: Log): ApiError {
   const param = clientMistakes[error.code];
   if (param !== undefined) return invalidParam(param, error.message, error.code);
-  if (error.code === "tokenizer_overloaded") return unavailable(error.message, 1);
+  if (error.code === "tokenizer_overloaded" || error.code === "engine_not_ready") {
+    return unavailable(error.message, 1);
+  }
   log.error("a request failed", { code: error.code, error: error.message });
   return new ApiError(500, error.message, { code: error.code });
 }

@@ -27,7 +27,7 @@ export function models(context: ServerContext) {
 
 function describeModel(context: ServerContext, name: string) {
   const { model, engine, tokenizer } = context;
-  const isLoaded = engine.state !== "loading";
+  const isLoaded = engine.state === "ready" || engine.state === "draining";
   return {
     id: name,
     object: "model",
