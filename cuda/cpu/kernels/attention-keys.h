@@ -1,24 +1,42 @@
-// The keys or values of one head, block by block: addresses of the rows that are there, holes left out.
+// The keys or values of a sequence, block by block: addresses of the rows that are there, holes left out.
 #pragma once
-#include "kernel.h"
+#include "attention-task.h"
 
 namespace granary::GRANARY_ISA {
 
-// Keys looked at together: their rows of K or V stay in L1 while every query of a task passes over them.
-constexpr int kKeyBlock = 32;
+// Keys looked at together: their rows of K or V stay in L1 while every query of a task passes over them. A multiple of the
+// columns of a tile.
+constexpr int kKeyBlock = 48;
 
-// One cache (K or V) of one KV head of one sequence.
+// One cache (K or V) of one sequence. A row holds all KV heads.
 struct PagedRows {
-  const char* head;       // the head's elements in row 0 of page 0
+  const char* cache;
   int64_t pageStrideBytes;
-  int64_t rowStrideBytes;
-  const int32_t* pages;   // the sequence's row of the page table
+  const int32_t* pages;  // the sequence's row of the page table
   int64_t pageSize;
-  int64_t elements;       // of the head
+  int64_t numHeads;
+  int64_t elements;  // of one head
   int32_t dtype;
+
+  int64_t elementBytes() const { return dtype == GRANARY_BF16 ? 2 : 4; }
+  int64_t headBytes() const { return elements * elementBytes(); }
+  int64_t rowBytes() const { return numHeads * headBytes(); }
 };
 
-// Present rows of a block, ascending.
+GRANARY_INLINE PagedRows pagedRows(const GranaryAttention& args, const AttentionTask& task, bool isKey) {
+  const int64_t tableRow = at<const int32_t>(args.tableRows)[task.sequence];
+  return {
+      .cache = at<const char>(isKey ? args.kCache : args.vCache),
+      .pageStrideBytes = isKey ? args.kPageStrideBytes : args.vPageStrideBytes,
+      .pages = at<const int32_t>(args.pageTable) + tableRow * args.tableWidth,
+      .pageSize = args.pageSize,
+      .numHeads = args.numKvHeads,
+      .elements = isKey ? args.headDim : args.vHeadDim,
+      .dtype = args.kvDtype,
+  };
+}
+
+// Present rows of a block, ascending: all of a row, or the part of one head.
 struct KeyBlock {
   int count;
   int32_t positions[kKeyBlock];
@@ -33,8 +51,8 @@ static inline void findRows(const PagedRows& cache, int64_t begin, int64_t end, 
     const int64_t pageEnd = (page + 1) * cache.pageSize < end ? (page + 1) * cache.pageSize : end;
     const int32_t id = cache.pages[page];
     if (id > 0) {
-      const char* row = cache.head + id * cache.pageStrideBytes + (j - page * cache.pageSize) * cache.rowStrideBytes;
-      for (; j < pageEnd; ++j, row += cache.rowStrideBytes) {
+      const char* row = cache.cache + id * cache.pageStrideBytes + (j - page * cache.pageSize) * cache.rowBytes();
+      for (; j < pageEnd; ++j, row += cache.rowBytes()) {
         block.positions[block.count] = static_cast<int32_t>(j);
         block.rows[block.count++] = row;
       }
@@ -43,8 +61,32 @@ static inline void findRows(const PagedRows& cache, int64_t begin, int64_t end, 
   }
 }
 
-// Widens the block's rows into `buffer`, each padded with zeros to `stride` elements, and points the block there.
-static inline void widenRows(const PagedRows& cache, KeyBlock& block, float* buffer, int64_t stride) {
+// Walks over the blocks of positions [first, last], each together with the one that follows it (empty at the end).
+template <typename Body>
+static inline void forEachBlock(const PagedRows& cache, int64_t first, int64_t last, Body body) {
+  const auto endOf = [&](int64_t begin) { return begin + kKeyBlock <= last ? begin + kKeyBlock : last + 1; };
+  KeyBlock blocks[2];
+  int current = 0;
+  if (first <= last) findRows(cache, first, endOf(first), blocks[0]);
+  for (int64_t begin = first; begin <= last; begin += kKeyBlock, current = 1 - current) {
+    KeyBlock& next = blocks[1 - current];
+    next.count = 0;
+    if (begin + kKeyBlock <= last) findRows(cache, begin + kKeyBlock, endOf(begin + kKeyBlock), next);
+    body(blocks[current], next);
+  }
+}
+
+// The part of one KV head.
+static inline void selectHead(const PagedRows& cache, const KeyBlock& rows, int head, KeyBlock& block) {
+  block.count = rows.count;
+  for (int i = 0; i < rows.count; ++i) {
+    block.positions[i] = rows.positions[i];
+    block.rows[i] = rows.rows[i] + head * cache.headBytes();
+  }
+}
+
+// Widens the block's head parts into `buffer`, each padded with zeros to `stride` elements, and points the block there.
+static inline void copyRows(const PagedRows& cache, KeyBlock& block, float* buffer, int64_t stride) {
   for (int i = 0; i < block.count; ++i) {
     float* out = buffer + i * stride;
     const auto copy = [&](auto* in) {
@@ -56,6 +98,16 @@ static inline void widenRows(const PagedRows& cache, KeyBlock& block, float* buf
     else copy(reinterpret_cast<const float*>(block.rows[i]));
     block.rows[i] = reinterpret_cast<const char*>(out);
   }
+}
+
+// Part of a block that lies in [first, last], as half-open indices.
+static inline void clip(const KeyBlock& block, int64_t first, int64_t last, int* begin, int* end) {
+  int b = 0;
+  int e = block.count;
+  while (b < e && block.positions[b] < first) ++b;
+  while (e > b && block.positions[e - 1] > last) --e;
+  *begin = b;
+  *end = e;
 }
 
 }  // namespace granary::GRANARY_ISA

@@ -1,6 +1,7 @@
-// Attention over paged KV: splits the work into tasks (sequence, block of queries, KV head, some of its query heads) and lays out
-// the scratch. The arithmetic is in attention-task.cpp.
+// Attention over paged KV: splits the work into tasks (sequence, block of queries, some query heads) and lays out the scratch.
+// The arithmetic is in attention-task.cpp, attention-scores.cpp and attention-values.cpp.
 // Bound: memory for decode (K and V are read once for all heads of a group), the fma units for prefill.
+#include "attention-keys.h"
 #include "attention-task.h"
 
 namespace granary::GRANARY_ISA {
@@ -12,22 +13,22 @@ constexpr int64_t kScoreFloats = 2 << 20;
 
 int groupSize(const GranaryAttention& args) { return args.numQHeads / args.numKvHeads; }
 
-// Positions that a query block may have to keep scores for.
-int64_t maxSpan(const GranaryAttention& args) {
+// Floats that the scores of one row may take, with the odd line between rows.
+int64_t rowFloats(const GranaryAttention& args, int64_t length) {
   const int64_t windowed = static_cast<int64_t>(args.windowLeft) + 1 + kMaxTaskRows;
-  const int64_t longest = args.windowLeft < 0 || windowed > args.maxSeqLen ? args.maxSeqLen : windowed;
-  return roundUp(longest, kLanes) + kLanes;
+  return roundUp(args.windowLeft < 0 || windowed > length ? length : windowed, kLanes) + 2 * kLanes;
 }
 
+// Room for as many rows as a task may have, within the bound; at least for one query and the heads of a group.
 int64_t scoreFloats(const GranaryAttention& args) {
-  const int64_t fewest = groupSize(args) < kMaxTaskRows ? groupSize(args) : kMaxTaskRows;
-  const int64_t most = kMaxTaskRows * maxSpan(args);
-  const int64_t wanted = most < kScoreFloats ? most : kScoreFloats;
-  return fewest * maxSpan(args) > wanted ? fewest * maxSpan(args) : wanted;
+  const int64_t row = rowFloats(args, args.maxSeqLen);
+  const int64_t fewest = row * (groupSize(args) < kMaxTaskRows ? groupSize(args) : kMaxTaskRows);
+  const int64_t wanted = row * kMaxTaskRows < kScoreFloats ? row * kMaxTaskRows : kScoreFloats;
+  return fewest > wanted ? fewest : wanted;
 }
 
 struct Layout {
-  int64_t startsBytes;  // int32 [numSeqs + 1]: first query block of a sequence
+  int64_t startsBytes;          // int32 [numSeqs + 1]: first task of a sequence
   int64_t scores, block, sums;  // floats of one thread
   int64_t threadFloats() const { return scores + block + sums; }
 };
@@ -36,7 +37,7 @@ Layout layoutOf(const GranaryAttention& args) {
   const int64_t widest = args.headDim > args.vHeadDim ? args.headDim : args.vHeadDim;
   return {
       .startsBytes = roundUp((static_cast<int64_t>(args.numSeqs) + 1) * 4, 64),
-      .scores = scoreFloats(args),
+      .scores = roundUp(scoreFloats(args), kLanes),
       .block = kKeyBlock * roundUp(widest, kLanes),
       .sums = kMaxTaskRows * roundUp(args.vHeadDim, kLanes),
   };
@@ -51,66 +52,86 @@ int64_t numQueries(const GranaryAttention& args, int64_t sequence) {
   return firstQueryRow(args, sequence + 1) - firstQueryRow(args, sequence);
 }
 
-// Queries that one task takes of a sequence when it takes `heads` heads.
-int64_t queriesATask(const GranaryAttention& args, int64_t sequence, int heads) {
-  const int64_t length = at<const int32_t>(args.seqLens)[sequence];
-  const int64_t windowed = static_cast<int64_t>(args.windowLeft) + 1 + kMaxTaskRows;
-  const int64_t span = roundUp(args.windowLeft < 0 || windowed > length ? length : windowed, kLanes) + kLanes;
-  const int64_t byScores = scoreFloats(args) / (span * heads);
+// How the work of one sequence is cut.
+struct Cut {
+  int heads;        // of a task
+  int headPieces;   // tasks side by side
+  int64_t queries;  // of a task
+  int64_t blocks;   // tasks one after another
+};
+
+// The fewest of a task's bounds: rows, scores, and one query at least.
+int64_t queriesATask(const GranaryAttention& args, int64_t length, int heads) {
+  const int64_t byScores = scoreFloats(args) / (rowFloats(args, length) * heads);
   const int64_t byRows = kMaxTaskRows / heads;
   const int64_t queries = byScores < byRows ? byScores : byRows;
   return queries < 1 ? 1 : queries;
 }
 
-// Fills the sequences' first blocks and returns the number of all.
-int64_t countBlocks(const GranaryAttention& args, int heads, int32_t* starts) {
-  int64_t blocks = 0;
-  for (int64_t s = 0; s < args.numSeqs; ++s) {
-    starts[s] = static_cast<int32_t>(blocks);
-    const int64_t queries = numQueries(args, s);
-    if (queries > 0) blocks += (queries - 1) / queriesATask(args, s, heads) + 1;
-  }
-  starts[args.numSeqs] = static_cast<int32_t>(blocks);
-  return blocks;
-}
-
-// Heads of a group that share a task: all of them, unless that leaves threads without work or passes the rows of a task.
-int headsATask(const GranaryAttention& args, int32_t* starts) {
+// A sequence with few queries is read row by row with all KV heads, as it lies in memory; one with many takes a KV head a task,
+// whose keys stay in L1 for all its queries. `split` asks for that many times more tasks, down to single heads.
+Cut cutOf(const GranaryAttention& args, int64_t sequence, int split) {
   const int group = groupSize(args);
-  int pieces = (group + kMaxTaskRows - 1) / kMaxTaskRows;
-  const int64_t tasks = countBlocks(args, (group + pieces - 1) / pieces, starts) * args.numKvHeads * pieces;
-  if (tasks > 0 && tasks < numThreads()) pieces *= static_cast<int>((numThreads() + tasks - 1) / tasks);
-  return pieces >= group ? 1 : (group + pieces - 1) / pieces;
+  const int64_t queries = numQueries(args, sequence);
+  const int64_t length = at<const int32_t>(args.seqLens)[sequence];
+  const bool isShort = queries * args.numQHeads <= kMaxTaskRows &&
+                       queries <= queriesATask(args, length, args.numQHeads) &&
+                       rowFloats(args, length) * args.numQHeads <= scoreFloats(args);
+  const int base = isShort ? args.numQHeads : group < kMaxTaskRows ? group : kMaxTaskRows;
+  int heads = (base + split - 1) / split;
+  if (heads > group) heads = heads / group * group;
+  Cut cut;
+  cut.heads = heads;
+  cut.headPieces = heads >= group ? (args.numQHeads + heads - 1) / heads : args.numKvHeads * ((group + heads - 1) / heads);
+  cut.queries = queriesATask(args, length, heads);
+  cut.blocks = queries == 0 ? 0 : (queries - 1) / cut.queries + 1;
+  return cut;
 }
 
-// The sequence of a block: the last one that starts at or before it and is not empty.
-int64_t sequenceOf(const int32_t* starts, int64_t numSeqs, int64_t block) {
+// Fills the sequences' first tasks and returns the number of all.
+int64_t countTasks(const GranaryAttention& args, int split, int32_t* starts) {
+  int64_t tasks = 0;
+  for (int64_t s = 0; s < args.numSeqs; ++s) {
+    starts[s] = static_cast<int32_t>(tasks);
+    const Cut cut = cutOf(args, s, split);
+    tasks += cut.blocks * cut.headPieces;
+  }
+  starts[args.numSeqs] = static_cast<int32_t>(tasks);
+  return tasks;
+}
+
+// The sequence of a task: the last one that starts at or before it.
+int64_t sequenceOf(const int32_t* starts, int64_t numSeqs, int64_t task) {
   int64_t low = 0;
   int64_t high = numSeqs;
   while (high - low > 1) {
     const int64_t middle = (low + high) / 2;
-    if (starts[middle] <= block) low = middle;
+    if (starts[middle] <= task) low = middle;
     else high = middle;
   }
   return low;
 }
 
-AttentionTask taskOf(const GranaryAttention& args, const int32_t* starts, int heads, int64_t block, int headPiece) {
+AttentionTask taskOf(const GranaryAttention& args, const int32_t* starts, int split, int64_t number) {
+  const int64_t s = sequenceOf(starts, args.numSeqs, number);
+  const Cut cut = cutOf(args, s, split);
+  const int64_t block = (number - starts[s]) / cut.headPieces;
+  const int piece = static_cast<int>((number - starts[s]) % cut.headPieces);
   const int group = groupSize(args);
-  const int pieces = (group + heads - 1) / heads;
-  const int64_t s = sequenceOf(starts, args.numSeqs, block);
-  const int64_t perTask = queriesATask(args, s, heads);
-  const int64_t firstQuery = (block - starts[s]) * perTask;
+  // Pieces of a group do not reach into the next one.
+  const int piecesAGroup = cut.heads >= group ? 1 : (group + cut.heads - 1) / cut.heads;
+  const int firstHead = cut.heads >= group ? piece * cut.heads
+                                           : piece / piecesAGroup * group + piece % piecesAGroup * cut.heads;
+  const int endHead = cut.heads >= group ? args.numQHeads : (piece / piecesAGroup + 1) * group;
+  const int64_t firstQuery = block * cut.queries;
   const int64_t left = numQueries(args, s) - firstQuery;
-  const int inGroup = headPiece % pieces * heads;
   return {
       .sequence = s,
       .firstRow = firstQueryRow(args, s) + firstQuery,
       .firstPosition = at<const int32_t>(args.seqLens)[s] - numQueries(args, s) + firstQuery,
-      .numQueries = static_cast<int>(left < perTask ? left : perTask),
-      .kvHead = headPiece / pieces,
-      .firstHead = headPiece / pieces * group + inGroup,
-      .numHeads = group - inGroup < heads ? group - inGroup : heads,
+      .numQueries = static_cast<int>(left < cut.queries ? left : cut.queries),
+      .firstHead = firstHead,
+      .numHeads = endHead - firstHead < cut.heads ? endHead - firstHead : cut.heads,
   };
 }
 
@@ -125,15 +146,14 @@ void attention(const GranaryAttention& args) {
   const Layout layout = layoutOf(args);
   int32_t* starts = at<int32_t>(args.scratch);
   float* threads = at<float>(args.scratch + static_cast<granary_address>(layout.startsBytes));
-  const int heads = headsATask(args, starts);
-  const int64_t blocks = countBlocks(args, heads, starts);
-  const int headPieces = args.numKvHeads * ((groupSize(args) + heads - 1) / heads);
-  forEachTask(static_cast<int32_t>(blocks * headPieces), [&](int32_t task, int32_t thread) {
+  int split = 1;
+  int64_t tasks = countTasks(args, split, starts);
+  while (tasks > 0 && tasks < numThreads() && split < args.numQHeads) tasks = countTasks(args, split *= 2, starts);
+  forEachTask(static_cast<int32_t>(tasks), [&](int32_t task, int32_t thread) {
     float* own = threads + thread * layout.threadFloats();
     const AttentionScratch scratch = {own, own + layout.scores, own + layout.scores + layout.block};
     // Later blocks see more keys: started first, they do not end last.
-    const int64_t block = blocks - 1 - task / headPieces;
-    runAttentionTask(args, taskOf(args, starts, heads, block, task % headPieces), scratch);
+    runAttentionTask(args, taskOf(args, starts, split, tasks - 1 - task), scratch);
   });
 }
 

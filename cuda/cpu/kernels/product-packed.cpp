@@ -68,21 +68,17 @@ template <typename W>
 void multiplyBlock(const Product& product, const Packed& packed, const ProductRange& part, const Block& block,
                    const W* next) {
   const int64_t columns = part.columnEnd - part.columnBegin;
-  const AddBlock add = addBlockOf(block.isFirst, block.isLast);
+  const AddBlock<ProductTile> add = addBlockOf<ProductTile>(block.isFirst, block.isLast);
   const int64_t calls = packed.numTiles * ((columns + kTileColumns - 1) / kTileColumns);
   int64_t call = 0;
   for (int64_t tile = 0; tile < packed.numTiles; ++tile) {
     const float* x = packed.rows + (tile * packed.steps * kLanes + block.begin) * kTileRows;
+    const int64_t row = part.rowBegin + tile * kTileRows;
     for (int64_t t = 0; t * kTileColumns < columns; ++t, ++call) {
-      TileSums sums;
-      add(x, panelTileOf(product, packed, block, t), block.steps(),
-          packed.sums + (tile * kPanelTiles + t) * kTileSums * kLanes, sums, aheadOf(product, next, call, calls, x));
-      if (!block.isLast) continue;
-      const int64_t row = part.rowBegin + tile * kTileRows;
       const int64_t column = part.columnBegin + t * kTileColumns;
-      for (int r = 0; r < kTileRows && row + r < part.rowEnd; ++r) {
-        finish(product, row + r, column, least(part.columnEnd - column, kTileColumns), sums + r * kTileColumns);
-      }
+      const ProductTile result = {product, row, column, part.rowEnd - row, least(part.columnEnd - column, kTileColumns)};
+      add(x, panelTileOf(product, packed, block, t), block.steps(),
+          packed.sums + (tile * kPanelTiles + t) * kTileSums * kLanes, aheadOf(product, next, call, calls, x), result);
     }
   }
 }

@@ -17,9 +17,8 @@ void stream(const Product& product, const ProductRange& range) {
       const int rows = static_cast<int>(least(range.rowEnd - row, kTileRows));
       const float* xRows[kTileRows];
       for (int r = 0; r < rows; ++r) xRows[r] = rowOf(product, row + r);
-      TileSums sums;
-      dotTileOf<float, W>(rows, columns)(xRows, weightRows, product.inColumns, sums);
-      for (int r = 0; r < rows; ++r) finish(product, row + r, column, columns, sums + r * columns);
+      const ProductTile tile = {product, row, column, rows, columns};
+      dotTileOf<float, W, ProductTile>(rows, columns)(xRows, weightRows, product.inColumns, tile);
     }
   }
 }

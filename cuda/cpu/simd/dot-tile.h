@@ -14,9 +14,9 @@ constexpr int kTileRows = 2;
 constexpr int kTileColumns = 3;
 #endif
 
-// out[r * C + c] = x[r] . w[c]
-template <int R, int C, typename X, typename W>
-static void dotTile(const X* const* x, const W* const* w, int64_t length, float* out) {
+// x[r] . w[c] for a tile; emit(r, sums) takes the sums of a row in the first C of eight lanes.
+template <int R, int C, typename X, typename W, typename Emit>
+static void dotTile(const X* const* x, const W* const* w, int64_t length, const Emit& emit) {
   Vec16 sums[R * C];
 #pragma GCC unroll 32
   for (int i = 0; i < R * C; ++i) sums[i] = zero();
@@ -47,32 +47,35 @@ static void dotTile(const X* const* x, const W* const* w, int64_t length, float*
       for (int r = 0; r < R; ++r) sums[r * C + c] = fma(loadTail(xRow[r] + k, tail), b, sums[r * C + c]);
     }
   }
-  reduceSums<R * C>(sums, out);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) emit(r, reduceSums<C>(sums + r * C));
 }
 
-template <typename X, typename W>
-using DotTile = void (*)(const X* const* x, const W* const* w, int64_t length, float* out);
+template <typename X, typename W, typename Emit>
+using DotTile = void (*)(const X* const* x, const W* const* w, int64_t length, const Emit& emit);
 
-template <typename X, typename W, int R>
-GRANARY_INLINE DotTile<X, W> dotTileOfColumns(int columns) {
+template <typename X, typename W, typename Emit, int R>
+GRANARY_INLINE DotTile<X, W, Emit> dotTileOfColumns(int columns) {
   if constexpr (kTileColumns == 6) {
-    constexpr DotTile<X, W> tiles[] = {dotTile<R, 1, X, W>, dotTile<R, 2, X, W>, dotTile<R, 3, X, W>,
-                                       dotTile<R, 4, X, W>, dotTile<R, 5, X, W>, dotTile<R, 6, X, W>};
+    constexpr DotTile<X, W, Emit> tiles[] = {dotTile<R, 1, X, W, Emit>, dotTile<R, 2, X, W, Emit>,
+                                             dotTile<R, 3, X, W, Emit>, dotTile<R, 4, X, W, Emit>,
+                                             dotTile<R, 5, X, W, Emit>, dotTile<R, 6, X, W, Emit>};
     return tiles[columns - 1];
   } else {
-    constexpr DotTile<X, W> tiles[] = {dotTile<R, 1, X, W>, dotTile<R, 2, X, W>, dotTile<R, 3, X, W>};
+    constexpr DotTile<X, W, Emit> tiles[] = {dotTile<R, 1, X, W, Emit>, dotTile<R, 2, X, W, Emit>,
+                                             dotTile<R, 3, X, W, Emit>};
     return tiles[columns - 1];
   }
 }
 
 // The tile for `rows` <= kTileRows and `columns` <= kTileColumns.
-template <typename X, typename W>
-GRANARY_INLINE DotTile<X, W> dotTileOf(int rows, int columns) {
+template <typename X, typename W, typename Emit>
+GRANARY_INLINE DotTile<X, W, Emit> dotTileOf(int rows, int columns) {
   if constexpr (kTileRows == 4) {
-    if (rows == 4) return dotTileOfColumns<X, W, 4>(columns);
-    if (rows == 3) return dotTileOfColumns<X, W, 3>(columns);
+    if (rows == 4) return dotTileOfColumns<X, W, Emit, 4>(columns);
+    if (rows == 3) return dotTileOfColumns<X, W, Emit, 3>(columns);
   }
-  return rows == 2 ? dotTileOfColumns<X, W, 2>(columns) : dotTileOfColumns<X, W, 1>(columns);
+  return rows == 2 ? dotTileOfColumns<X, W, Emit, 2>(columns) : dotTileOfColumns<X, W, Emit, 1>(columns);
 }
 
 }  // namespace granary::GRANARY_ISA

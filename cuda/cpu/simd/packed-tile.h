@@ -37,10 +37,10 @@ static inline void packTile(float* packed, int count, int64_t begin, int64_t end
   }
 }
 
-// x is [step][kTileRows][16]. `isFirst` starts the sums, `isLast` applies the tree and fills out[kTileRows][kTileColumns];
-// between blocks the sixteen lanes of every sum are kept in `kept`.
-template <bool isFirst, bool isLast>
-static void addBlock(const float* x, PanelTile w, int64_t steps, float* kept, float* out, Ahead ahead) {
+// x is [step][kTileRows][16]. `isFirst` starts the sums, `isLast` applies the tree and emits them as dotTile does; between
+// blocks the sixteen lanes of every sum are kept in `kept`.
+template <bool isFirst, bool isLast, typename Emit>
+static void addBlock(const float* x, PanelTile w, int64_t steps, float* kept, Ahead ahead, const Emit& emit) {
   const float* wRow[kTileColumns];
 #pragma GCC unroll 8
   for (int c = 0; c < kTileColumns; ++c) wRow[c] = w.first + c * w.columnStride;
@@ -64,18 +64,21 @@ static void addBlock(const float* x, PanelTile w, int64_t steps, float* kept, fl
     }
   }
   if constexpr (isLast) {
-    reduceSums<kTileSums>(sums, out);
+#pragma GCC unroll 8
+    for (int r = 0; r < kTileRows; ++r) emit(r, reduceSums<kTileColumns>(sums + r * kTileColumns));
   } else {
 #pragma GCC unroll 32
     for (int i = 0; i < kTileSums; ++i) store(kept + i * kLanes, sums[i]);
   }
 }
 
-using AddBlock = void (*)(const float* x, PanelTile w, int64_t steps, float* kept, float* out, Ahead ahead);
+template <typename Emit>
+using AddBlock = void (*)(const float* x, PanelTile w, int64_t steps, float* kept, Ahead ahead, const Emit& emit);
 
-GRANARY_INLINE AddBlock addBlockOf(bool isFirst, bool isLast) {
-  if (isFirst) return isLast ? addBlock<true, true> : addBlock<true, false>;
-  return isLast ? addBlock<false, true> : addBlock<false, false>;
+template <typename Emit>
+GRANARY_INLINE AddBlock<Emit> addBlockOf(bool isFirst, bool isLast) {
+  if (isFirst) return isLast ? addBlock<true, true, Emit> : addBlock<true, false, Emit>;
+  return isLast ? addBlock<false, true, Emit> : addBlock<false, false, Emit>;
 }
 
 }  // namespace granary::GRANARY_ISA

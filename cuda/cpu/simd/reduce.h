@@ -24,25 +24,24 @@ GRANARY_INLINE __m256 foldQuarters(__m256 a, __m256 b) {
   return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
 }
 
-// Element i of the result is reduceSum(in[i]).
-GRANARY_INLINE __m256 reduceSum8(const Vec16* in) {
-  const __m256 q0 = foldQuarters(foldHalves(in[0]), foldHalves(in[4]));
-  const __m256 q1 = foldQuarters(foldHalves(in[1]), foldHalves(in[5]));
-  const __m256 q2 = foldQuarters(foldHalves(in[2]), foldHalves(in[6]));
-  const __m256 q3 = foldQuarters(foldHalves(in[3]), foldHalves(in[7]));
+// Element i of the result is reduceSum(in[i]), for kCount <= 8; the others are 0.
+template <int kCount>
+GRANARY_INLINE __m256 reduceSums(const Vec16* in) {
+  __m256 eight[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) eight[i] = i < kCount ? foldHalves(in[i]) : _mm256_setzero_ps();
+  const __m256 q0 = foldQuarters(eight[0], eight[4]);
+  const __m256 q1 = foldQuarters(eight[1], eight[5]);
+  const __m256 q2 = foldQuarters(eight[2], eight[6]);
+  const __m256 q3 = foldQuarters(eight[3], eight[7]);
   const __m256 p0 = _mm256_add_ps(_mm256_shuffle_ps(q0, q1, 0x44), _mm256_shuffle_ps(q0, q1, 0xee));
   const __m256 p1 = _mm256_add_ps(_mm256_shuffle_ps(q2, q3, 0x44), _mm256_shuffle_ps(q2, q3, 0xee));
   return _mm256_add_ps(_mm256_shuffle_ps(p0, p1, 0x88), _mm256_shuffle_ps(p0, p1, 0xdd));
 }
 
-// out[i] = reduceSum(in[i]) for a count known at compile time.
-template <int kCount>
-GRANARY_INLINE void reduceSums(const Vec16* in, float* out) {
-  constexpr int whole = kCount / 8 * 8;
-#pragma GCC unroll 8
-  for (int i = 0; i < whole; i += 8) _mm256_storeu_ps(out + i, reduceSum8(in + i));
-#pragma GCC unroll 8
-  for (int i = whole; i < kCount; ++i) out[i] = reduceSum(in[i]);
+// Lanes below `count` of eight, for masked loads and stores.
+GRANARY_INLINE __m256i firstLanes(int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
 }  // namespace granary::GRANARY_ISA

@@ -12,15 +12,18 @@ constexpr int kValueRows = 2;
 constexpr int kValueVectors = 2;
 #endif
 
-// Keys of one call: weights of key i stand at offsets[i] of every p row, values at v[i].
+// Keys of one call: weights of key i stand at offsets[i] of every p row, values at v[i]. Where `ahead` is there, its rows, of
+// elements of so many bytes, are asked for on the way.
 struct ValueKeys {
   const int32_t* offsets;
   const float* const* v;
+  const char* const* ahead;  // or null
+  int64_t aheadElementBytes;
   int count;
 };
 
 // D vectors from element `column` on, for R rows of sums that lie `stride` apart.
-template <int R, int D>
+template <int R, int D, bool asksAhead>
 static void valueTile(float* sums, int64_t stride, const float* const* p, const ValueKeys& keys, int64_t column) {
   Vec16 s[R * D];
 #pragma GCC unroll 16
@@ -31,6 +34,10 @@ static void valueTile(float* sums, int64_t stride, const float* const* p, const 
   for (int i = 0; i < keys.count; ++i) {
     const float* v = keys.v[i] + column;
     const int64_t offset = keys.offsets[i];
+    if constexpr (asksAhead) {
+      const char* ahead = keys.ahead[i] + column * keys.aheadElementBytes;
+      for (int d = 0; d < D; ++d) _mm_prefetch(ahead + d * kLanes * keys.aheadElementBytes, _MM_HINT_T1);
+    }
     Vec16 value[D];
 #pragma GCC unroll 16
     for (int d = 0; d < D; ++d) value[d] = load(v + d * kLanes);
@@ -48,23 +55,29 @@ static void valueTile(float* sums, int64_t stride, const float* const* p, const 
   }
 }
 
-template <int R>
+template <int R, bool asksAhead>
 static void valueRows(float* sums, int64_t stride, const float* const* p, const ValueKeys& keys) {
   int64_t column = 0;
   for (; column + kValueVectors * kLanes <= stride; column += kValueVectors * kLanes) {
-    valueTile<R, kValueVectors>(sums, stride, p, keys, column);
+    valueTile<R, kValueVectors, asksAhead>(sums, stride, p, keys, column);
   }
-  for (; column < stride; column += kLanes) valueTile<R, 1>(sums, stride, p, keys, column);
+  for (; column < stride; column += kLanes) valueTile<R, 1, asksAhead>(sums, stride, p, keys, column);
+}
+
+template <bool asksAhead>
+static void valueRowsOf(int rows, float* sums, int64_t stride, const float* const* p, const ValueKeys& keys) {
+  if constexpr (kValueRows == 4) {
+    if (rows == 4) return valueRows<4, asksAhead>(sums, stride, p, keys);
+    if (rows == 3) return valueRows<3, asksAhead>(sums, stride, p, keys);
+  }
+  if (rows == 2) return valueRows<2, asksAhead>(sums, stride, p, keys);
+  valueRows<1, asksAhead>(sums, stride, p, keys);
 }
 
 // The whole width of `rows` <= kValueRows rows; `stride` is a multiple of sixteen.
 static inline void accumulateValues(int rows, float* sums, int64_t stride, const float* const* p, const ValueKeys& keys) {
-  if constexpr (kValueRows == 4) {
-    if (rows == 4) return valueRows<4>(sums, stride, p, keys);
-    if (rows == 3) return valueRows<3>(sums, stride, p, keys);
-  }
-  if (rows == 2) return valueRows<2>(sums, stride, p, keys);
-  valueRows<1>(sums, stride, p, keys);
+  if (keys.ahead != nullptr) valueRowsOf<true>(rows, sums, stride, p, keys);
+  else valueRowsOf<false>(rows, sums, stride, p, keys);
 }
 
 }  // namespace granary::GRANARY_ISA

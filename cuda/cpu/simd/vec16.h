@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define GRANARY_INLINE static inline __attribute__((always_inline))
+#define GRANARY_INLINE_MEMBER inline __attribute__((always_inline))
 
 namespace granary::GRANARY_ISA {
 
