@@ -83,7 +83,7 @@ export class LogprobReader {
     this.#device.download(ids, this.#ids);
     this.#device.download(chosenValues, this.#chosenValues);
     this.#device.download(chosenRanks, this.#chosenRanks);
-    return {
+    const rows = {
       begin,
       numRows,
       count: isWhole ? this.#vocabSize : k,
@@ -92,7 +92,26 @@ export class LogprobReader {
       chosenValues,
       chosenRanks,
     };
+    return isWhole && count >= 0 ? selectBest(rows, Math.min(count, this.#vocabSize)) : rows;
   }
+}
+
+/** Rows of the whole vocabulary cut to their `count` best, descending, ties to the lower id. */
+function selectBest(rows: LogprobRows, count: number): LogprobRows {
+  const ids = new Int32Array(rows.numRows * count);
+  const values = new Float32Array(rows.numRows * count);
+  const order = Int32Array.from({ length: rows.count }, (_, id) => id);
+  for (let row = 0; row < rows.numRows; row++) {
+    const all = rows.values.subarray(row * rows.count, (row + 1) * rows.count);
+    const best = order
+      .toSorted((a, b) => (all[b] as number) - (all[a] as number) || a - b)
+      .subarray(0, count);
+    ids.set(best, row * count);
+    best.forEach((id, i) => {
+      values[row * count + i] = all[id] as number;
+    });
+  }
+  return { ...rows, count, ids, values };
 }
 
 /** Joins rows of consecutive positions. */

@@ -2,6 +2,7 @@
 import { ArgumentBlock } from "../../ffi/argument-block";
 import { samplingParamsBlock } from "../../ffi/blocks";
 import type { Address, Device, Op } from "../../ffi/device";
+import { assert } from "../assert";
 import { maxLogitBiases, maxSuppressedIds } from "../limits";
 import type { ForwardRow } from "../scheduler/plan";
 import type { RequestSampling } from "./request-sampling";
@@ -80,6 +81,7 @@ export class SamplingState {
   }
 
   #uploadRow(table: Address, slot: number, capacity: number, values: Int32Array | Float32Array): void {
+    assert(values.length <= capacity, `${values.length} sampling entries are too many for slot ${slot}`);
     this.#device.upload(table + slot * capacity * 4, values);
   }
 

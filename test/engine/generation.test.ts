@@ -238,3 +238,31 @@ describe("the cache of an engine", () => {
     expect(driver.generate(followUp).cachedTokens).toBe(Math.floor((a.length + answer.length - 1) / 64) * 64);
   });
 });
+
+describe("log-probabilities", () => {
+  /** The rows of one generated token at each wanted number of alternatives. */
+  const rowsAt = (counts: readonly number[]) => {
+    const driver = EngineDriver.open("llama");
+    return counts.map((logprobs) => {
+      const { chunks } = driver.generate(a, { stop: { maxTokens: 1 }, request: { logprobs } });
+      return chunks.at(-1)?.logprobs;
+    });
+  };
+
+  test("of any number of alternatives begin with the same ones", () => {
+    const [none, five, hundred, whole] = rowsAt([0, 5, 100, -1]);
+    expect(none?.ids).toHaveLength(0);
+    expect([...(hundred?.ids ?? [])].slice(0, 5)).toEqual([...(five?.ids ?? [])]);
+    expect([...(hundred?.values ?? [])].slice(0, 5)).toEqual([...(five?.values ?? [])]);
+    expect(hundred?.ids).toHaveLength(100);
+    expect(whole?.values).toHaveLength(320);
+    const sorted = [...(whole?.values ?? [])].sort((x, y) => y - x);
+    expect([...(hundred?.values ?? [])]).toEqual(sorted.slice(0, 100));
+  });
+
+  test("name the drawn token's own value and rank", () => {
+    const [rows] = rowsAt([-1]);
+    expect(rows?.chosenValues[0]).toBe(rows?.values[greedyA[0] as number] as number);
+    expect(rows?.chosenRanks[0]).toBe(1);
+  });
+});
