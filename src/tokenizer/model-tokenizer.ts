@@ -72,11 +72,12 @@ export class ModelTokenizer {
 
   /**
    * Ids of a plain prompt, with the tokens that open every prompt unless the text brings its own. Such a prompt is the
-   * client's to shape: literals of special tokens in it are these tokens.
+   * client's to shape: literals of special tokens in it are these tokens. `workLength` is the length of all that the caller
+   * is about to tokenize, where this text is only one of several.
    */
-  async encodePrompt(text: string, addSpecialTokens = true): Promise<Int32Array> {
+  async encodePrompt(text: string, addSpecialTokens = true, workLength = text.length): Promise<Int32Array> {
     const wellFormed = text.toWellFormed();
-    const ids = this.#isLong(wellFormed.length)
+    const ids = this.#isLong(workLength)
       ? await this.#worker?.encodeText(wellFormed)
       : this.#encoding.encodeText(wellFormed);
     return this.#finish(ids ?? [], addSpecialTokens);

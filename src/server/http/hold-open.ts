@@ -10,15 +10,27 @@ export interface TimeoutSetter {
   timeout(request: Request, seconds: number): void;
 }
 
-/** Returns the function that ends the patience. */
-export function holdOpen(
+/**
+ * Runs `answer` without an idle timeout. An answer that is a Response goes on after its promise: it calls `release` when it is
+ * over, once or more.
+ */
+export async function holdOpen<Answer>(
   context: Pick<ServerContext, "options">,
   server: TimeoutSetter | null,
   request: Request,
-): () => void {
-  server?.timeout(request, 0);
+  answer: (release: () => void) => Promise<Answer>,
+): Promise<Answer> {
   const seconds = context.options.idleTimeoutSeconds ?? idleTimeoutSeconds;
-  return () => {
+  const release = () => {
     if (!request.signal.aborted) server?.timeout(request, seconds);
   };
+  server?.timeout(request, 0);
+  try {
+    const result = await answer(release);
+    if (!(result instanceof Response)) release();
+    return result;
+  } catch (error) {
+    release();
+    throw error;
+  }
 }

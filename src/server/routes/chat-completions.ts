@@ -11,7 +11,7 @@ import type { ServerContext } from "../dependencies";
 import type { GenerationRequest } from "../generation/generation";
 import { checkAdmission } from "../http/admission";
 import { invalidParam } from "../http/api-error";
-import { holdOpen, type TimeoutSetter } from "../http/hold-open";
+import { holdOpen } from "../http/hold-open";
 import { jsonBody } from "../http/json-body";
 import { checkLogprobCount } from "../parameters/logprob-parameters";
 import { checkModelName } from "../parameters/model-name";
@@ -25,7 +25,8 @@ import { checkNumChoices, readGenerationSettings } from "./generation-request";
 export function chatCompletions(context: ServerContext) {
   return new Elysia({ name: "granary/chat-completions" }).post(
     "/v1/chat/completions",
-    ({ body, request, server }) => answer(context, body, request, server),
+    ({ body, request, server }) =>
+      holdOpen(context, server, request, (release) => answer(context, body, request.signal, release)),
     {
       body: chatCompletionBody,
       parse: jsonBody,
@@ -37,38 +38,26 @@ export function chatCompletions(context: ServerContext) {
 async function answer(
   context: ServerContext,
   body: ChatCompletionBody,
-  request: Request,
-  server: TimeoutSetter | null,
+  signal: AbortSignal,
+  release: () => void,
 ) {
   const generation = await readRequest(context, body);
   const head = answerHead(context, "chatcmpl-");
-  const format = {
-    vocabulary: context.tokenizer.vocabulary,
-    tokensAsIds: body.return_tokens_as_token_ids ?? false,
-  };
   const options = {
-    format,
+    format: {
+      vocabulary: context.tokenizer.vocabulary,
+      tokensAsIds: body.return_tokens_as_token_ids ?? false,
+    },
     prompt: generation.prompts[0],
     withLogprobs: generation.logprobs !== undefined,
     withPromptLogprobs: generation.promptLogprobs !== undefined,
     withTokenIds: body.return_token_ids ?? false,
   };
-  const usage = readStreamUsage(body);
-  const release = holdOpen(context, server, request);
   if (body.stream === true) {
-    return runStream(
-      context,
-      generation,
-      new ChatStream(head, { ...options, usage }),
-      request.signal,
-      release,
-    );
+    const format = new ChatStream(head, { ...options, usage: readStreamUsage(body) });
+    return runStream(context, generation, format, signal, release);
   }
-  try {
-    return chatAnswer(head, await runWhole(context, generation, request.signal), options);
-  } finally {
-    release();
-  }
+  return chatAnswer(head, await runWhole(context, generation, signal), options);
 }
 
 async function readRequest(context: ServerContext, body: ChatCompletionBody): Promise<GenerationRequest> {

@@ -12,7 +12,7 @@ import type { ServerContext } from "../dependencies";
 import type { GenerationRequest } from "../generation/generation";
 import { checkAdmission } from "../http/admission";
 import { invalidParam, unsupportedParam } from "../http/api-error";
-import { holdOpen, type TimeoutSetter } from "../http/hold-open";
+import { holdOpen } from "../http/hold-open";
 import { jsonBody } from "../http/json-body";
 import { checkLogprobCount } from "../parameters/logprob-parameters";
 import { checkModelName } from "../parameters/model-name";
@@ -29,7 +29,8 @@ const defaultMaxTokens = 16;
 export function completions(context: ServerContext) {
   return new Elysia({ name: "granary/completions" }).post(
     "/v1/completions",
-    ({ body, request, server }) => answer(context, body, request, server),
+    ({ body, request, server }) =>
+      holdOpen(context, server, request, (release) => answer(context, body, request.signal, release)),
     { body: completionBody, parse: jsonBody, detail: { summary: "Continue a text", tags: ["Generation"] } },
   );
 }
@@ -37,8 +38,8 @@ export function completions(context: ServerContext) {
 async function answer(
   context: ServerContext,
   body: CompletionBody,
-  request: Request,
-  server: TimeoutSetter | null,
+  signal: AbortSignal,
+  release: () => void,
 ) {
   const givenPrompts = listPrompts(body.prompt);
   const generation = await readRequest(context, body, givenPrompts);
@@ -55,17 +56,11 @@ async function answer(
     withPromptLogprobs: (body.prompt_logprobs ?? null) !== null,
     withTokenIds: body.return_token_ids ?? false,
   };
-  const usage = readStreamUsage(body);
-  const release = holdOpen(context, server, request);
   if (body.stream === true) {
-    const format = new CompletionStream(head, { ...options, usage });
-    return runStream(context, generation, format, request.signal, release);
+    const format = new CompletionStream(head, { ...options, usage: readStreamUsage(body) });
+    return runStream(context, generation, format, signal, release);
   }
-  try {
-    return completionAnswer(head, await runWhole(context, generation, request.signal), options);
-  } finally {
-    release();
-  }
+  return completionAnswer(head, await runWhole(context, generation, signal), options);
 }
 
 async function readRequest(

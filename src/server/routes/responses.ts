@@ -5,7 +5,7 @@ import { runStream } from "../answers/run-stream";
 import { runToEnd } from "../answers/run-whole";
 import type { ServerContext } from "../dependencies";
 import { ApiError } from "../http/api-error";
-import { holdOpen, type TimeoutSetter } from "../http/hold-open";
+import { holdOpen } from "../http/hold-open";
 import { jsonBody } from "../http/json-body";
 import { newResponse } from "../responses/new-response";
 import { planResponse } from "../responses/response-request";
@@ -16,11 +16,12 @@ import { type ResponseBody, responseBody } from "../schema/response";
 /** POST, and GET for those who forgot to upgrade. */
 export function responses(context: ServerContext) {
   return new Elysia({ name: "granary/responses" })
-    .post("/v1/responses", ({ body, request, server }) => answer(context, body, request, server), {
-      body: responseBody,
-      parse: jsonBody,
-      detail: { summary: "One response", tags: ["Generation"] },
-    })
+    .post(
+      "/v1/responses",
+      ({ body, request, server }) =>
+        holdOpen(context, server, request, (release) => answer(context, body, request.signal, release)),
+      { body: responseBody, parse: jsonBody, detail: { summary: "One response", tags: ["Generation"] } },
+    )
     .get("/v1/responses", upgradeRequired, {
       detail: { summary: "Responses over a WebSocket", tags: ["Generation"] },
     });
@@ -71,24 +72,14 @@ function upgradeRequired(): never {
   });
 }
 
-async function answer(
-  context: ServerContext,
-  body: ResponseBody,
-  request: Request,
-  server: TimeoutSetter | null,
-) {
+async function answer(context: ServerContext, body: ResponseBody, signal: AbortSignal, release: () => void) {
   const { generation, withLogprobs } = await planResponse(context, body, undefined);
   const events = newResponse(context, body, withLogprobs);
-  const release = holdOpen(context, server, request);
   if (body.stream === true) {
-    return runStream(context, generation, new ResponseStream(events), request.signal, release);
+    return runStream(context, generation, new ResponseStream(events), signal, release);
   }
-  try {
-    const ended = await runToEnd(context, generation, request.signal, (_index, update) => {
-      events.update(update);
-    });
-    return events.final(ended.usage);
-  } finally {
-    release();
-  }
+  const ended = await runToEnd(context, generation, signal, (_index, update) => {
+    events.update(update);
+  });
+  return events.final(ended.usage);
 }

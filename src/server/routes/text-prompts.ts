@@ -20,10 +20,16 @@ export async function tokenizePrompts(
   prompts: readonly GivenPrompt[],
   addSpecialTokens: boolean,
 ): Promise<Int32Array[]> {
+  // Many short texts hold the thread up as long as one long text does.
   const { tokenizer, engine } = context;
+  const totalLength = prompts.reduce(
+    (sum, prompt) => sum + (typeof prompt === "string" ? prompt.length : 0),
+    0,
+  );
   const result: Int32Array[] = [];
   for (const prompt of prompts) {
-    if (typeof prompt === "string") result.push(await tokenizer.encodePrompt(prompt, addSpecialTokens));
+    if (typeof prompt === "string")
+      result.push(await tokenizer.encodePrompt(prompt, addSpecialTokens, totalLength));
     else result.push(checkTokenIds(prompt, engine.limits.vocabSize, "prompt"));
   }
   return result;
