@@ -2,11 +2,6 @@
 import type { RequestSampling } from "../executor/request-sampling";
 import type { EngineRequest, FinishReason } from "./protocol";
 
-export interface EndTokenRules {
-  /** The model's own end tokens. */
-  readonly endTokens: ReadonlySet<number>;
-}
-
 export class Choice {
   readonly request: EngineRequest;
   readonly index: number;
