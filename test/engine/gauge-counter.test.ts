@@ -21,6 +21,7 @@ const schedulerGauges = {
   hostPinnedBlocks: 0,
   retractions: 4,
   evictions: 5,
+  stalledRounds: 0,
 };
 
 function newCounter() {
@@ -63,14 +64,18 @@ describe("gauges", () => {
   });
 
   test("carry the scheduler's own numbers", () => {
-    const {
-      bootstrapping,
-      remotePrefilling,
-      hostCachedBlocks,
-      hostEmptyLcmBlocks,
-      hostPinnedBlocks,
-      ...own
-    } = schedulerGauges;
+    const own = {
+      waiting: 1,
+      prefilling: 2,
+      decoding: 3,
+      totalLcmBlocks: 40,
+      availableLcmBlocks: 30,
+      emptyLcmBlocks: 20,
+      activeLcmBlocks: 10,
+      cachedBlocks: 15,
+      retractions: 4,
+      evictions: 5,
+    };
     expect(newCounter().counter.due(true)).toMatchObject(own);
   });
 });
