@@ -100,11 +100,13 @@ export class EventHandler {
     }
   }
 
-  /** Shares one step's tokens out over the rows of its plan. A request that is gone gets nothing. */
+  /** Shares one step's tokens out over the rows of its plan. A request that is gone gets nothing, all gone: no plan. */
   #forwardResult({ planId, tokenCounts, tokens, specCandidates }: ForwardResult): void {
     const plan = this.#plans.find(planId);
-    require(plan !== undefined &&
-      !plan.hasResults, "unknownPlan", `Scheduler: plan ${planId} awaits no results`);
+    require(planId > 0 &&
+      planId <= this.#plans.lastPlanId &&
+      plan?.hasResults !== true, "unknownPlan", `Scheduler: plan ${planId} awaits no results`);
+    if (plan === undefined) return;
     const { rows } = plan.forward;
     require(tokenCounts.length >=
       rows.length, "invalidArgument", `Scheduler: plan ${planId} has ${rows.length} rows, results came for ${tokenCounts.length}`);

@@ -27,6 +27,7 @@ export class KvCacheEventLog implements CacheMutationSink {
   readonly #marked = new Set<string>();
   /** Event hashes of the pages that a request has described. */
   readonly #chains = new WeakMap<Request, bigint[]>();
+  readonly #described = new WeakMap<Request, number>();
 
   constructor(prefixGranularity: number) {
     this.#prefixGranularity = prefixGranularity;
@@ -40,18 +41,23 @@ export class KvCacheEventLog implements CacheMutationSink {
     this.#marked.add(digestToHex(digests, at));
   }
 
-  /** Notes the tokens behind the pages that a request has completed, for events to come. */
-  describe(request: Request): void {
+  /**
+   * Notes the tokens behind the pages that a request has completed, for events to come. An admission starts over: what
+   * was noted for an earlier one may have been forgotten with its pages.
+   */
+  describe(request: Request, isNewAdmission: boolean): void {
+    const { words, root, numKnown } = request.chain;
+    const firstPage = isNewAdmission ? 0 : (this.#described.get(request) ?? 0);
+    this.#described.set(request, numKnown);
     const chain = this.#chains.get(request) ?? [];
     this.#chains.set(request, chain);
-    const { words, root, numKnown } = request.chain;
     const tokens = new Int32Array(this.#prefixGranularity);
-    for (let page = chain.length; page < numKnown; page++) {
+    for (let page = firstPage; page < numKnown; page++) {
       request.tokens.copyTokens(page * this.#prefixGranularity, tokens.length, tokens, 0);
       const parentBlockHash =
         page > 0 ? chain[page - 1] : root === undefined ? undefined : leadingWords(root);
       const blockHash = eventHash(parentBlockHash, tokens);
-      chain.push(blockHash);
+      chain[page] = blockHash;
       const key = digestToHex(words, page * 8);
       if (this.#boundaries.has(key)) continue;
       this.#boundaries.set(key, {
@@ -69,6 +75,8 @@ export class KvCacheEventLog implements CacheMutationSink {
   drain(coordinator: CacheCoordinator): KvCacheEvent[] {
     const removed: Boundary[] = [];
     const stored: Boundary[] = [];
+    const undecided: string[] = [];
+    const isLoading = (coordinator.tier?.numLoadsInFlight ?? 0) > 0;
     for (const key of this.#marked) {
       const boundary = this.#boundaries.get(key);
       assert(boundary !== undefined, `cache boundary ${key} was never described`);
@@ -76,9 +84,12 @@ export class KvCacheEventLog implements CacheMutationSink {
       if (residency === "complete" && !boundary.isPublished) stored.push(boundary);
       if (residency !== "complete" && boundary.isPublished) removed.push(boundary);
       boundary.isPublished = residency === "complete";
-      if (residency === "none") this.#boundaries.delete(key);
+      // A load under way may still bring the page, and nobody would describe it again.
+      if (residency === "none" && isLoading) undecided.push(key);
+      else if (residency === "none") this.#boundaries.delete(key);
     }
     this.#marked.clear();
+    for (const key of undecided) this.#marked.add(key);
     removed.sort((a, b) => b.page - a.page);
     stored.sort((a, b) => a.page - b.page);
     return [

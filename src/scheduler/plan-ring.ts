@@ -41,6 +41,15 @@ export class PlanBuffer implements ExecutionPlan {
     this.hasResults = false;
   }
 
+  /** Some row's result is still out, so that the plan must stay as it is. */
+  get isAwaited(): boolean {
+    if (this.hasResults) return false;
+    return this.forward.rows.some(({ source, admissionSerial }) => {
+      const isSameAdmission = source?.holdsBlocks === true && source.admissionSerial === admissionSerial;
+      return isSameAdmission && source.resultsInFlight > 0;
+    });
+  }
+
   /** Something for an executor or a peer to do, write-backs apart. */
   get hasRows(): boolean {
     return this.forward.size + this.remoteDecode.size + this.remotePrefill.size > 0;
@@ -66,24 +75,28 @@ export class PlanBuffer implements ExecutionPlan {
 }
 
 export class PlanRing {
-  readonly #plans: readonly PlanBuffer[];
-  #lastPlanId = 0;
+  /** The least recently started plan first. */
+  readonly #plans: PlanBuffer[];
+  lastPlanId = 0;
 
   constructor(numPlans: number, numGroups: number) {
     this.#plans = Array.from({ length: numPlans }, () => new PlanBuffer(numGroups));
   }
 
-  /** The oldest plan, emptied for the next round. */
+  /** The oldest plan that nobody waits for, emptied for the next round. */
   next(): PlanBuffer {
-    const planId = ++this.#lastPlanId;
-    const plan = this.#plans[planId % this.#plans.length];
-    plan.start(planId);
+    const position = Math.max(
+      0,
+      this.#plans.findIndex((candidate) => !candidate.isAwaited),
+    );
+    const [plan] = this.#plans.splice(position, 1);
+    this.#plans.push(plan);
+    plan.start(++this.lastPlanId);
     return plan;
   }
 
   /** A plan that was not overwritten yet. */
   find(planId: number): PlanBuffer | undefined {
-    const plan = this.#plans[planId % this.#plans.length];
-    return plan.planId === planId ? plan : undefined;
+    return this.#plans.find((plan) => plan.planId === planId);
   }
 }

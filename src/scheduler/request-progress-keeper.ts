@@ -30,7 +30,7 @@ export class RequestProgressKeeper {
     request.chain.numKnown = hitTokens / this.#settings.prefixGranularity;
     request.completed.clear();
     request.stateBoundaries.clear();
-    this.#kvEvents?.describe(request);
+    this.#kvEvents?.describe(request, true);
   }
 
   /** Hashes the pages completed at `frontier` and notes what they mean. `size` is what state boundaries are judged by. */
@@ -68,7 +68,7 @@ export class RequestProgressKeeper {
     if (completed.numPages === 0) return;
     chain.numKnown = completed.numPages;
     completed.clear();
-    this.#kvEvents?.describe(request);
+    this.#kvEvents?.describe(request, false);
     if (frontier >= request.promotionBoundary) request.promotionBoundary = 0;
     const covered = chain.numKnown * this.#settings.prefixGranularity;
     let kept = 0;

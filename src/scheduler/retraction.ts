@@ -49,8 +49,11 @@ export class Retraction {
       const isRepeated = ordinary === undefined && !round.plan.hasRows;
       const victim = isRepeated ? this.#victim(true) : ordinary;
       if (victim === undefined || victim.resultsInFlight > 0) return;
+      const wasIncomplete = victim.state === requestState.prefilling;
       this.#retract(victim, round);
-      if (isRepeated) {
+      if (blocker === victim && this.#book.numHoldingBlocks === 0) this.#coordinator.dropScattered();
+      // Decoders come before the next prompt, or two prompts that never fit beside them could take turns for ever.
+      if (isRepeated || (wasIncomplete && !round.plan.hasRows)) {
         this.#rounds.decodeBatch(round, 0);
         if (round.hasDecodes && !this.#settings.mixesPrefillAndDecode) return;
       }

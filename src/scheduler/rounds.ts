@@ -35,6 +35,14 @@ export class Rounds {
     else this.#runFused(round);
   }
 
+  /**
+   * Ends a mixed round. What was kept back for a prompt that could not get in, even by retraction, would otherwise keep
+   * everybody waiting for ever.
+   */
+  spendWhatWasKeptBack(round: Round): void {
+    if (this.#settings.mixesPrefillAndDecode && !round.plan.hasRows) this.decodeBatch(round, 0);
+  }
+
   /** The retracted request that comes back next: those in mid-generation first, then the longest retracted. */
   readmission(): Request | undefined {
     let best: Request | undefined;
@@ -59,12 +67,18 @@ export class Rounds {
     }
   }
 
-  /** A chunk of any request that needs one, in whatever state it is. */
-  chunk(request: Request, round: Round, ignoreHit = false): ScheduleOutcome {
+  /**
+   * A chunk of any request that needs one, in whatever state it is. When nobody holds a block and a first chunk still does
+   * not fit, what it would reuse is in its own way: it is tried without its hit.
+   */
+  chunk(request: Request, round: Round): ScheduleOutcome {
     const isResident = request.state === requestState.prefilling;
-    const outcome = isResident
+    let outcome = isResident
       ? this.#admissions.nextChunk(request, round.budget, round.plan)
-      : this.#admissions.firstChunk(request, round.budget, round.plan, ignoreHit);
+      : this.#admissions.firstChunk(request, round.budget, round.plan);
+    if (outcome === "short" && this.#book.numHoldingBlocks === 0) {
+      outcome = this.#admissions.firstChunk(request, round.budget, round.plan, true);
+    }
     if (outcome !== "scheduled") return outcome;
     const replay = isResident ? 0 : replayTokens(request.windowBegin, this.#settings.replayWindowTokens);
     round.chargePrefill(request, replay);
@@ -106,7 +120,7 @@ export class Rounds {
       if (outcome === "short") round.blockedBy(resident);
     } else {
       const readmission = this.readmission();
-      if (readmission !== undefined && this.#readmit(readmission, round) === "scheduled") return;
+      if (readmission !== undefined && this.chunk(readmission, round) === "scheduled") return;
     }
     this.decodeBatch(round, 0);
     let request = this.#book.newPrompts.first;
@@ -123,7 +137,7 @@ export class Rounds {
   #localPrefillWork(round: Round, readmission: Request | undefined): void {
     let isSealed = false;
     if (readmission !== undefined && !round.isFull) {
-      const outcome = this.#readmit(readmission, round);
+      const outcome = this.chunk(readmission, round);
       if (outcome === "scheduled" && readmission.state === requestState.prefilling) return;
       isSealed = outcome === "short";
     }
@@ -171,16 +185,6 @@ export class Rounds {
       round.blockedBy(request);
     }
     return outcome === "scheduled" && request.state === requestState.prefilling;
-  }
-
-  /**
-   * Brings a retracted request back. When nobody else holds a block and it still does not fit, what it would reuse is in
-   * its own way: it is tried without its hit.
-   */
-  #readmit(request: Request, round: Round): ScheduleOutcome {
-    const outcome = this.chunk(request, round);
-    if (outcome !== "short" || this.#book.numHoldingBlocks > 0) return outcome;
-    return this.chunk(request, round, true);
   }
 }
 

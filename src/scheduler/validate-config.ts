@@ -15,6 +15,11 @@ export function validateCapacityInputs(config: SchedulerConfig): void {
   check(isCount(config.maxBatchSize), "maxBatchSize must not be negative");
   check(isCount(decodeInputTokens), "decodeInputTokens must not be negative");
   check(isCount(maxScheduledTokens) && maxScheduledTokens > 0, "maxScheduledTokens must be positive");
+  const decodesHere = (config.role ?? "fused") === "fused";
+  check(
+    !decodesHere || maxScheduledTokens >= decodeInputTokens,
+    "maxScheduledTokens must be at least decodeInputTokens, or nothing is ever decoded",
+  );
   check(depth === 0 || depth === 1, "overlapScheduleDepth must be 0 or 1");
   check(depth === 0 || decodeInputTokens > 0, "overlapScheduleDepth 1 needs decodeInputTokens above 0");
   const names = new Set<string>();

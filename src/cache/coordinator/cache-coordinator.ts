@@ -186,6 +186,16 @@ export class CacheCoordinator {
     for (const group of this.groups) group.allocator.free(tables[group.spec.group]);
   }
 
+  /**
+   * Drops what only the device cache holds, where blocks share parents: a request that nothing else stands in the way of can
+   * still lack room when the blocks it reuses lie scattered over parents that it cannot fill.
+   */
+  dropScattered(): void {
+    if (this.groups.every((group) => group.spec.cacheBlocksPerLcmBlock === 1)) return;
+    this.changeVersion++;
+    for (const { index } of this.groups) this.#numEvictions += index.evictIdle();
+  }
+
   issueEpoch(): number {
     return ++this.#epochClock;
   }
@@ -251,6 +261,7 @@ export class CacheCoordinator {
         index.evict(block);
         items[i + 1] = 0;
         this.#numEvictions++;
+        this.changeVersion++;
       } else if (isDeferred) {
         assert(allocator.refs.ownersOf(block) === 0, `victim ${block} of group ${items[i]} is still in use`);
       }

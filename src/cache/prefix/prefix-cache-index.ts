@@ -159,11 +159,18 @@ export class PrefixCacheIndex implements SoleOwnerObserver {
     this.refs.release(block);
   }
 
+  /** Drops every entry that nobody uses and says how many there were. */
+  evictIdle(): number {
+    let count = 0;
+    for (const order of [this.order, this.acquiredOrder]) {
+      for (; order.buckets.heapSize > 0; count++) this.evict(order.firstOf(order.buckets.heap[0]));
+    }
+    return count;
+  }
+
   /** Drops every entry; all must be idle. */
   clear(): void {
-    for (const order of [this.order, this.acquiredOrder]) {
-      while (order.buckets.heapSize > 0) this.evict(order.firstOf(order.buckets.heap[0]));
-    }
+    this.evictIdle();
     assert(this.numEntries === 0, "an index with shared entries was cleared");
   }
 
