@@ -107,3 +107,6 @@ export const maxChainTextLength = 16 * 1024 * 1024;
 
 /** Requests that may wait on one WebSocket connection behind the running one. */
 export const maxQueuedSocketRequests = 32;
+
+/** Log-probabilities of one answer that is not streamed, where they cover the whole vocabulary. */
+export const maxWholeVocabularyLogprobs = 16 * 1024 * 1024;

@@ -1,6 +1,6 @@
 /** Text completions: prompts in every form, echo, and the log-probabilities of prompts and answers. */
 import { describe, expect, test } from "bun:test";
-import { fakeLogprob } from "./fake-engine";
+import { FakeEngine, fakeLogprob } from "./fake-engine";
 import { bodyOf, type Json, readEvents, serverUnderTest } from "./server-under-test";
 
 const path = "/v1/completions";
@@ -101,6 +101,21 @@ describe("log-probabilities of a completion", () => {
     const [best] = Object.values(second).filter((entry: Json) => entry.rank === 1) as Json[];
     expect(best.logprob).toBeGreaterThan(second[72].logprob);
     expect(engine.requests[0]).toMatchObject({ promptLogprobs: 1, maxCachedPrefixTokens: 0 });
+  });
+
+  test("of a whole vocabulary are refused where they would not fit in memory", async () => {
+    const engine = new FakeEngine({}, { vocabSize: 200_000 });
+    const server = serverUnderTest({ engine, options: { maxLogprobs: -1 } });
+    const long = Array.from({ length: 100 }, () => 64);
+    const ask = async (fields: object) => {
+      const { status, body } = await complete({ prompt: long, ...fields }, server);
+      return status === 200 ? "served" : body.error.param;
+    };
+    expect(await ask({ prompt_logprobs: -1 })).toBe("prompt_logprobs");
+    expect(await ask({ logprobs: -1, max_tokens: 84 })).toBe("max_tokens");
+    expect(await ask({ logprobs: -1, max_tokens: 10, n: 10 })).toBe("max_tokens");
+    expect(engine.requests).toHaveLength(0);
+    expect(await ask({ max_tokens: 84 })).toBe("served");
   });
 
   test("of the prompt rank the whole vocabulary", async () => {

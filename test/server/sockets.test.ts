@@ -120,6 +120,42 @@ describe("a client that does not read", () => {
   }, 20_000);
 });
 
+/** A client's text frame; the mask is all zeros, which leaves the text as it is. */
+function textFrame(text: string): Buffer {
+  const payload = Buffer.from(text);
+  return Buffer.concat([
+    Buffer.from([0x81, 0xfe, payload.length >> 8, payload.length & 0xff, 0, 0, 0, 0]),
+    payload,
+  ]);
+}
+
+const upgrade =
+  "GET /v1/responses HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+
+describe("a WebSocket client that does not read", () => {
+  test("loses its connection and its running response", async () => {
+    const server = listeningServer({ tokensPerChunk: 250, tokens: () => [64] });
+    server.engine.limits = { ...server.engine.limits, maxModelLen: 1_000_000 };
+    const { socket, firstData } = await openSocket(server.listening.port, upgrade);
+    expect(await firstData).toStartWith("HTTP/1.1 101");
+    socket.pause();
+    const body = {
+      input: "hi",
+      ignore_eos: true,
+      include: ["message.output_text.logprobs"],
+      top_logprobs: 20,
+    };
+    socket.write(textFrame(JSON.stringify({ type: "response.create", ...body })));
+    await until(() => server.engine.numLiveRequests === 1, 1000);
+    await until(() => server.engine.numLiveRequests === 0, 10_000);
+    expect(server.engine.events.at(-1)?.kind).toBe("abort");
+    expect(server.errors).toEqual([]);
+    socket.destroy();
+    await server.listening.stop(true);
+  }, 20_000);
+});
+
 describe("time", () => {
   test("closes whoever never finishes a request and spares whoever waits for an answer", async () => {
     const server = listeningServer({ firstDelayMs: 9_000 }, shortTimeout);

@@ -12,7 +12,7 @@ import { fitMaxTokens } from "../parameters/prompt-length";
 import { optionalInRange } from "../parameters/range";
 import { refuseUnsupported } from "../parameters/unsupported";
 import { readChatPrompt } from "../routes/chat-prompt";
-import { readGenerationSettings } from "../routes/generation-request";
+import { completeRequest, readGenerationSettings } from "../routes/generation-request";
 import type { ResponseBody } from "../schema/response";
 import type { ResponseChain } from "./response-chain";
 import { functionTools, inputMessages } from "./response-items";
@@ -60,9 +60,8 @@ export async function planResponse(
     promptParam: "input",
     maxTokensParam: "max_output_tokens",
   });
-  checkAdmission(context.engine);
   return {
-    generation: { ...settings, prompts: [prompt], maxTokens: [fittingTokens] },
+    generation: completeRequest(context, settings, [prompt], [fittingTokens], false),
     earlier,
     added,
     withLogprobs,

@@ -20,7 +20,7 @@ import { optionalInRange } from "../parameters/range";
 import { refuseUnsupported } from "../parameters/unsupported";
 import { type ChatCompletionBody, chatCompletionBody } from "../schema/chat-completion";
 import { readChatPrompt } from "./chat-prompt";
-import { checkNumChoices, readGenerationSettings } from "./generation-request";
+import { checkNumChoices, completeRequest, readGenerationSettings } from "./generation-request";
 
 export function chatCompletions(context: ServerContext) {
   return new Elysia({ name: "granary/chat-completions" }).post(
@@ -85,8 +85,7 @@ async function readRequest(context: ServerContext, body: ChatCompletionBody): Pr
     promptParam: "messages",
     maxTokensParam,
   });
-  checkAdmission(context.engine);
-  return { ...settings, prompts: [prompt], maxTokens: [fittingTokens] };
+  return completeRequest(context, settings, [prompt], [fittingTokens], body.stream === true);
 }
 
 /** Alternatives a token, or undefined when no log-probabilities are wanted. */

@@ -20,7 +20,12 @@ import { fitMaxTokens } from "../parameters/prompt-length";
 import { optionalInRange } from "../parameters/range";
 import { refuseUnsupported } from "../parameters/unsupported";
 import { type CompletionBody, completionBody } from "../schema/completion";
-import { checkNumChoices, type GenerationSettings, readGenerationSettings } from "./generation-request";
+import {
+  checkNumChoices,
+  completeRequest,
+  type GenerationSettings,
+  readGenerationSettings,
+} from "./generation-request";
 import { type GivenPrompt, listPrompts, tokenizePrompts } from "./text-prompts";
 
 /** What OpenAI generates where the request names no number. */
@@ -88,8 +93,7 @@ async function readRequest(
       maxTokensParam: "max_tokens",
     }),
   );
-  checkAdmission(context.engine);
-  return { ...settings, prompts, maxTokens: maxTokensOfEach };
+  return completeRequest(context, settings, prompts, maxTokensOfEach, body.stream === true);
 }
 
 /** An echoed prompt shows its own log-probabilities, so they are computed even if only `logprobs` asks for them. */

@@ -4,8 +4,9 @@ import { namespaceRoot } from "../../cache/prefix/namespace-root";
 import { maxChoicesPerPrompt, maxChoicesPerRequest } from "../../limits";
 import type { ServerContext } from "../dependencies";
 import type { GenerationRequest } from "../generation/generation";
+import { checkAdmission } from "../http/admission";
 import { invalidParam } from "../http/api-error";
-import { checkLogprobCount } from "../parameters/logprob-parameters";
+import { checkLogprobCount, checkLogprobVolume } from "../parameters/logprob-parameters";
 import { inRange } from "../parameters/range";
 import type { SamplingFields } from "../parameters/sampling-parameters";
 import { readSampling } from "../parameters/sampling-parameters";
@@ -50,6 +51,25 @@ export function readGenerationSettings(
     promptLogprobs,
     namespaceRoot: readNamespace(fields.cache_salt),
   };
+}
+
+/** The settings with their prompts, once it is known how much they ask for. */
+export function completeRequest(
+  context: ServerContext,
+  settings: GenerationSettings,
+  prompts: readonly Int32Array[],
+  maxTokens: readonly number[],
+  isStreamed: boolean,
+): GenerationRequest {
+  checkLogprobVolume({
+    logprobs: isStreamed ? undefined : settings.logprobs,
+    promptLogprobs: settings.promptLogprobs,
+    promptTokens: prompts.reduce((sum, prompt) => sum + prompt.length, 0),
+    generatedTokens: maxTokens.reduce((sum, count) => sum + count, 0) * settings.numChoices,
+    vocabSize: context.engine.limits.vocabSize,
+  });
+  checkAdmission(context.engine);
+  return { ...settings, prompts, maxTokens };
 }
 
 export function checkNumChoices(numPrompts: number, numChoices: number): void {
