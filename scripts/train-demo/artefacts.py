@@ -42,7 +42,7 @@ def write_folder(folder: Path, tokenizer: Tokenizer, config: Config) -> None:
         "model_max_length": config.max_position_embeddings,
     })
     write_json(folder / "generation_config.json", {
-        "do_sample": True, "temperature": 0.7, "top_p": 0.9, "repetition_penalty": 1.0,
+        "do_sample": True, "temperature": 0.6, "top_p": 0.9, "repetition_penalty": 1.0,
         "eos_token_id": [turn_end, end], "pad_token_id": end,
     })
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE.rstrip("\n"))
