@@ -48,15 +48,23 @@ export function createServer(dependencies: ServerDependencies) {
     })
     .use(
       openapi({
-        path: "/openapi",
-        documentation: { info: { title: "granary", version: dependencies.options.version } },
+        // The description alone: its reader's pages would fetch scripts from elsewhere.
+        provider: null,
+        specPath: "/openapi",
+        documentation: {
+          info: {
+            title: "granary",
+            description: "OpenAI's interface to one served model, with vLLM's extensions.",
+            version: dependencies.options.version,
+          },
+        },
       }),
     )
     .use(models(context))
     .use(chatCompletions(context))
     .use(completions(context))
     .use(responses(context))
-    .ws("/v1/responses", responsesSocket(context))
+    .ws("/v1/responses", { ...responsesSocket(context), detail: { hide: true } })
     .use(tokenize(context))
     .use(health(context))
     .use(operation(context));

@@ -46,7 +46,7 @@ describe("every route of the table", () => {
   });
 
   test("answers 401 to paths that do not exist, so that nobody can map them", async () => {
-    for (const path of ["/nothing", "/v1/%68ealth", "/health/../v1/models", "/openapi/json", "//health"]) {
+    for (const path of ["/nothing", "/v1/%68ealth", "/health/../v1/models", "/openapi", "//health"]) {
       expect((await server.get(path)).status).toBe(401);
     }
   });

@@ -223,6 +223,25 @@ describe("an engine", () => {
   });
 });
 
+describe("the description of the interface", () => {
+  test("names every route with what it takes, and fetches nothing from elsewhere", async () => {
+    const server = serverUnderTest();
+    const response = await server.get("/openapi");
+    const text = await response.text();
+    const { paths, info } = JSON.parse(text);
+    expect(info).toMatchObject({ title: "granary", version: "1.2.3" });
+    for (const { method, path: route } of server.app.routes) {
+      if (method === "WS" || route.includes("*") || route === "/openapi") continue;
+      const operation = paths[route.replace(":name", "{name}")][method.toLowerCase()];
+      expect(operation.summary.length).toBeGreaterThan(5);
+      if (method !== "POST") continue;
+      const { schema } = operation.requestBody.content["application/json"];
+      expect(Object.keys(schema.properties)).toContain("model");
+    }
+    expect(text).not.toContain("http");
+  });
+});
+
 describe("metrics", () => {
   test("are Prometheus text with our own names, each described once", async () => {
     const server = serverUnderTest();

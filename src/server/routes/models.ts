@@ -14,15 +14,17 @@ export function models(context: ServerContext) {
       }),
       { detail: { summary: "The served model and its names", tags: ["Models"] } },
     )
-    .get(
-      "/v1/models/*",
-      ({ params }) => {
-        const name = decodeName(params["*"]);
-        checkModelName(model, name);
-        return describeModel(context, name);
-      },
-      { detail: { summary: "One model", tags: ["Models"] } },
-    );
+    .get("/v1/models/:name", ({ params }) => findModel(context, params.name), {
+      detail: { summary: "One model", tags: ["Models"] },
+    })
+    .get("/v1/models/*", ({ params }) => findModel(context, params["*"]), { detail: { hide: true } });
+}
+
+/** Names hold slashes, which clients send plain or encoded. */
+function findModel(context: ServerContext, given: string) {
+  const name = decodeName(given);
+  checkModelName(context.model, name);
+  return describeModel(context, name);
 }
 
 function describeModel(context: ServerContext, name: string) {
@@ -41,7 +43,6 @@ function describeModel(context: ServerContext, name: string) {
   };
 }
 
-/** Names hold slashes, which clients send plain or encoded. */
 function decodeName(name: string): string {
   try {
     return decodeURIComponent(name);
