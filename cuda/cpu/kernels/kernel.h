@@ -21,6 +21,7 @@ void qkv(const GranaryQkv& args);
 int64_t attentionScratchBytes(const GranaryAttention& args);
 void attention(const GranaryAttention& args);
 void glu(const GranaryGlu& args);
+void gatedLinear(const GranaryGatedLinear& args);
 void moeRoute(const GranaryMoeRoute& args);
 int64_t moeScratchBytes(const GranaryMoeExperts& args);
 void moeExperts(const GranaryMoeExperts& args);

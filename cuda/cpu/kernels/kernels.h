@@ -16,6 +16,7 @@ struct Kernels {
   int64_t (*attentionScratchBytes)(const GranaryAttention&);
   void (*attention)(const GranaryAttention&);
   void (*glu)(const GranaryGlu&);
+  void (*gatedLinear)(const GranaryGatedLinear&);
   void (*moeRoute)(const GranaryMoeRoute&);
   int64_t (*moeScratchBytes)(const GranaryMoeExperts&);
   void (*moeExperts)(const GranaryMoeExperts&);

@@ -15,6 +15,7 @@ const Kernels kernelTable = {
     .attentionScratchBytes = attentionScratchBytes,
     .attention = attention,
     .glu = glu,
+    .gatedLinear = gatedLinear,
     .moeRoute = moeRoute,
     .moeScratchBytes = moeScratchBytes,
     .moeExperts = moeExperts,

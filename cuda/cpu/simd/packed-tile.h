@@ -55,10 +55,10 @@ static void addBlock(const float* x, PanelTile w, int64_t steps, float* kept, Ah
     ahead.second += ahead.stepBytes;
     Vec16 a[kTileRows];
 #pragma GCC unroll 8
-    for (int r = 0; r < kTileRows; ++r) a[r] = load(x + r * kLanes);
+    for (int r = 0; r < kTileRows; ++r) a[r] = inRegister(load(x + r * kLanes));
 #pragma GCC unroll 8
     for (int c = 0; c < kTileColumns; ++c) {
-      const Vec16 b = load(wRow[c] + k);
+      const Vec16 b = inRegister(load(wRow[c] + k));
 #pragma GCC unroll 8
       for (int r = 0; r < kTileRows; ++r) sums[r * kTileColumns + c] = fma(a[r], b, sums[r * kTileColumns + c]);
     }

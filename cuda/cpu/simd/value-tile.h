@@ -40,10 +40,10 @@ static void valueTile(float* sums, int64_t stride, const float* const* p, const 
     }
     Vec16 value[D];
 #pragma GCC unroll 16
-    for (int d = 0; d < D; ++d) value[d] = load(v + d * kLanes);
+    for (int d = 0; d < D; ++d) value[d] = inRegister(load(v + d * kLanes));
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const Vec16 weight = broadcast(p[r][offset]);
+      const Vec16 weight = inRegister(broadcast(p[r][offset]));
 #pragma GCC unroll 16
       for (int d = 0; d < D; ++d) s[r * D + d] = fma(weight, value[d], s[r * D + d]);
     }

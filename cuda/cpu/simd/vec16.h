@@ -63,6 +63,11 @@ GRANARY_INLINE uint32_t nanMask(Vec16 a) { return _mm512_cmp_ps_mask(a.v, a.v, _
 GRANARY_INLINE __m256 foldHalves(Vec16 a) {
   return _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
 }
+// The value in a register from here on: a compiler that folds one load into several fmas would read memory for each.
+GRANARY_INLINE Vec16 inRegister(Vec16 a) {
+  asm("" : "+v"(a.v));
+  return a;
+}
 GRANARY_INLINE Vec16 loadTail(const float* p, int count) {
   return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), p)};
 }
@@ -128,6 +133,10 @@ GRANARY_INLINE uint32_t nanMask(Vec16 a) {
          static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a.hi, a.hi, _CMP_UNORD_Q))) << 8;
 }
 GRANARY_INLINE __m256 foldHalves(Vec16 a) { return _mm256_add_ps(a.lo, a.hi); }
+GRANARY_INLINE Vec16 inRegister(Vec16 a) {
+  asm("" : "+x"(a.lo), "+x"(a.hi));
+  return a;
+}
 GRANARY_INLINE Vec16 loadTail(const float* p, int count) {
   alignas(32) float lanes[kLanes] = {};
   memcpy(lanes, p, sizeof(float) * static_cast<size_t>(count));
