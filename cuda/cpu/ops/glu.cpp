@@ -1,17 +1,9 @@
-// granary_glu and granary_gated_linear.
+// granary_glu.
 #include "../kernels/kernels.h"
 #include "../runtime/check.h"
 #include "../runtime/export.h"
 
 using namespace granary;
-
-namespace {
-
-void checkActivation(Check& check, int32_t activation) {
-  check.that(activation == GRANARY_SILU || activation == GRANARY_GELU_TANH, "activation", "is unknown");
-}
-
-}  // namespace
 
 GRANARY_EXPORT int32_t granary_glu(const GranaryGlu* args) {
   Check check("glu", args);
@@ -19,34 +11,12 @@ GRANARY_EXPORT int32_t granary_glu(const GranaryGlu* args) {
   check.atLeast("rows", args->rows, 0);
   check.atLeast("columns", args->columns, 1);
   check.activation("dtype", args->dtype);
-  checkActivation(check, args->activation);
+  check.that(args->activation == GRANARY_SILU || args->activation == GRANARY_GELU_TANH, "activation", "is unknown");
   check.present("gateUp", args->gateUp);
   check.present("out", args->out);
   check.atLeast("gateUpStride", args->gateUpStride, 2 * static_cast<int64_t>(args->columns));
   check.atLeast("outStride", args->outStride, args->columns);
   if (check.failed()) return check.status();
   kernels().glu(*args);
-  return GRANARY_OK;
-}
-
-GRANARY_EXPORT int32_t granary_gated_linear(const GranaryGatedLinear* args) {
-  Check check("gated_linear", args);
-  if (check.failed()) return check.status();
-  check.atLeast("rows", args->rows, 0);
-  check.atLeast("inColumns", args->inColumns, 1);
-  check.atLeast("columns", args->columns, 1);
-  check.atMost("columns", args->columns, INT32_MAX / 2);
-  check.activation("dtype", args->dtype);
-  check.storage("weightDtype", args->weightDtype);
-  checkActivation(check, args->activation);
-  check.present("x", args->x);
-  check.present("weight", args->weight);
-  check.present("gateUp", args->gateUp);
-  check.present("out", args->out);
-  check.atLeast("xStride", args->xStride, args->inColumns);
-  check.atLeast("gateUpStride", args->gateUpStride, 2 * static_cast<int64_t>(args->columns));
-  check.atLeast("outStride", args->outStride, args->columns);
-  if (check.failed()) return check.status();
-  kernels().gatedLinear(*args);
   return GRANARY_OK;
 }
