@@ -2,6 +2,7 @@
 import type { EngineClient } from "../engine/engine-client";
 import type { ModelTokenizer } from "../tokenizer/model-tokenizer";
 import type { ServerMetrics } from "./metrics/server-metrics";
+import type { SamplingDefaults } from "./parameters/sampling-defaults";
 import type { Heartbeat } from "./stream/heartbeat";
 
 /** What clients may know about the served model. */
@@ -22,6 +23,8 @@ export interface ServerOptions {
   readonly apiKeys: readonly string[];
   /** Largest number of log-probabilities a position; -1 allows the whole vocabulary. */
   readonly maxLogprobs: number;
+  /** For requests that name no values of their own; none = OpenAI's defaults. */
+  readonly samplingDefaults?: SamplingDefaults;
   /** Overrides the limit of the same name, for tests that cannot wait so long. */
   readonly idleTimeoutSeconds?: number;
 }

@@ -1,6 +1,7 @@
 /** Every request that asks for too much is refused at once, naming the field; what comes near the edge is served. */
 import { describe, expect, test } from "bun:test";
 import { maxLogitBiases, maxStopStrings } from "../../src/limits";
+import { readSamplingDefaults } from "../../src/server/parameters/sampling-defaults";
 import { bodyOf, serverUnderTest } from "./server-under-test";
 
 const server = serverUnderTest();
@@ -165,6 +166,23 @@ describe("what is served", () => {
       },
       stop: { maxTokens: 4, minTokens: 2, ignoreEos: true, stopTokenIds: [9] },
     });
+  });
+
+  test("takes the model's recommendations only where the request and the server leave room", async () => {
+    const recommended = { temperature: 0.6, top_p: 0.9, top_k: 20, repetition_penalty: 1e9, eos_token_id: 2 };
+    const samplingDefaults = readSamplingDefaults(recommended);
+    const advised = serverUnderTest({ options: { samplingDefaults } });
+    await advised.post("/v1/chat/completions", { messages, max_tokens: 1, top_p: 0.5, top_k: null });
+    expect(advised.engine.requests[0].sampling).toMatchObject({
+      temperature: 0.6,
+      topP: 0.5,
+      topK: 20,
+      repetitionPenalty: 1,
+    });
+    await chat({});
+    expect(server.engine.requests.at(-1)?.sampling).toMatchObject({ temperature: 1, topP: 1, topK: 0 });
+    const { sampling_defaults } = await bodyOf(await advised.get("/v1/models/test-small"));
+    expect(sampling_defaults).toEqual({ temperature: 0.6, top_p: 0.9, top_k: 20 });
   });
 
   test("keeps two seeds apart that a double would confuse", async () => {

@@ -3,6 +3,7 @@ import type { SamplingOptions } from "../../engine/protocol";
 import { maxLogitBiases } from "../../limits";
 import { invalidParam } from "../http/api-error";
 import { inRange } from "./range";
+import type { SamplingDefaults } from "./sampling-defaults";
 
 type Maybe<T> = T | null | undefined;
 
@@ -18,18 +19,28 @@ export interface SamplingFields {
   readonly seed?: Maybe<number | string>;
 }
 
-export function readSampling(fields: SamplingFields, vocabSize: number): SamplingOptions {
-  const topP = inRange("top_p", fields.top_p, 0, 1, 1);
-  const topK = inRange("top_k", fields.top_k, -1, 0x7fff_ffff, 0);
+export function readSampling(
+  fields: SamplingFields,
+  vocabSize: number,
+  defaults: SamplingDefaults = {},
+): SamplingOptions {
+  const topP = inRange("top_p", fields.top_p, 0, 1, defaults.top_p ?? 1);
+  const topK = inRange("top_k", fields.top_k, -1, 0x7fff_ffff, defaults.top_k ?? 0);
   const seed = readSeed(fields.seed);
   const logitBias = readLogitBias(fields.logit_bias, vocabSize);
   return {
-    temperature: inRange("temperature", fields.temperature, 0, 2, 1),
+    temperature: inRange("temperature", fields.temperature, 0, 2, defaults.temperature ?? 1),
     // No probability mass at all still leaves the most likely token.
     topP: topP === 0 ? 1 : topP,
     topK: topP === 0 ? 1 : Math.max(0, topK),
-    minP: inRange("min_p", fields.min_p, 0, 1, 0),
-    repetitionPenalty: inRange("repetition_penalty", fields.repetition_penalty, 0.01, 10, 1),
+    minP: inRange("min_p", fields.min_p, 0, 1, defaults.min_p ?? 0),
+    repetitionPenalty: inRange(
+      "repetition_penalty",
+      fields.repetition_penalty,
+      0.01,
+      10,
+      defaults.repetition_penalty ?? 1,
+    ),
     presencePenalty: inRange("presence_penalty", fields.presence_penalty, -2, 2, 0),
     frequencyPenalty: inRange("frequency_penalty", fields.frequency_penalty, -2, 2, 0),
     ...(seed === undefined ? {} : { seed }),

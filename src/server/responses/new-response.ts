@@ -9,12 +9,17 @@ export function newResponse(
   body: ResponseBody,
   withLogprobs: boolean,
 ): ResponseEvents {
+  const defaults = context.options.samplingDefaults;
   const identity = {
     id: newId("resp_"),
     messageId: newId("msg_"),
     createdAt: context.clock.unixSeconds(),
     model: context.model.id,
-    body,
+    body: {
+      ...body,
+      temperature: body.temperature ?? defaults?.temperature ?? 1,
+      top_p: body.top_p ?? defaults?.top_p ?? 1,
+    },
     withLogprobs,
   };
   const format = { vocabulary: context.tokenizer.vocabulary, tokensAsIds: false };

@@ -43,7 +43,7 @@ export function readGenerationSettings(
   }
   return {
     numChoices: inRange("n", fields.n, 1, maxChoicesPerPrompt, 1),
-    sampling: readSampling(fields, vocabSize),
+    sampling: readSampling(fields, vocabSize, context.options.samplingDefaults),
     stopTokenIds: readStopTokenIds(fields.stop_token_ids, vocabSize),
     ignoreEos: fields.ignore_eos ?? false,
     choice: readChoiceOptions(fields, maxTokens),

@@ -28,7 +28,7 @@ function findModel(context: ServerContext, given: string) {
 }
 
 function describeModel(context: ServerContext, name: string) {
-  const { model, engine, tokenizer } = context;
+  const { model, engine, tokenizer, options } = context;
   const isLoaded = engine.state === "ready" || engine.state === "draining";
   return {
     id: name,
@@ -40,6 +40,7 @@ function describeModel(context: ServerContext, name: string) {
     ...(isLoaded ? { max_model_len: engine.limits.maxModelLen } : {}),
     end_token_ids: tokenizer.endTokens,
     has_chat_template: tokenizer.hasChatTemplate,
+    sampling_defaults: options.samplingDefaults ?? {},
   };
 }
 
