@@ -6,6 +6,9 @@ import type { ModelSource } from "./model-source";
 import type { FlagValues } from "./parse-flags";
 import type { Runtime } from "./runtime";
 
+const defaultPrefixGranularity = 64;
+const demoPrefixGranularity = 8;
+
 type Choice<K extends keyof EngineOptions> = EngineOptions[K];
 
 function cudaPath(file: EmbeddedFile | undefined, device: string, runtime: Runtime): string | undefined {
@@ -17,6 +20,19 @@ function cudaPath(file: EmbeddedFile | undefined, device: string, runtime: Runti
     if (device === "cuda") throw error;
     return undefined;
   }
+}
+
+/** The demo model's prompts are so short that its cache would never show with the usual step. */
+function granularity(flags: FlagValues): Pick<EngineOptions, "prefixGranularity" | "kernelPageSize"> {
+  const kernelPageSize = flags.number("kernel-page-size");
+  const prefixGranularity = flags.number("prefix-granularity");
+  if (prefixGranularity !== undefined) return { prefixGranularity, kernelPageSize };
+  if (flags.text("model") !== undefined)
+    return { prefixGranularity: defaultPrefixGranularity, kernelPageSize };
+  return {
+    prefixGranularity: demoPrefixGranularity,
+    kernelPageSize: kernelPageSize ?? demoPrefixGranularity,
+  };
 }
 
 export function engineOptions(
@@ -39,7 +55,7 @@ export function engineOptions(
     maxModelLen: flags.number("max-model-len"),
     maxNumSeqs: flags.required("max-num-seqs"),
     maxNumBatchedTokens: flags.number("max-num-batched-tokens"),
-    prefixGranularity: flags.required("prefix-granularity"),
+    ...granularity(flags),
     numLcmBlocks: flags.number("num-lcm-blocks"),
     gpuMemoryUtilization: flags.required("gpu-memory-utilization"),
     cpuCacheBytes: flags.number("cpu-cache-bytes"),
@@ -48,7 +64,6 @@ export function engineOptions(
     enableOverlap: flags.isSet("no-overlap") ? false : undefined,
     enableGraphs: !flags.isSet("enforce-eager"),
     threads: flags.number("threads"),
-    kernelPageSize: flags.number("kernel-page-size"),
     debugChecks: flags.isSet("debug-checks"),
     endTokens,
   };

@@ -95,8 +95,7 @@ const cacheFlags: readonly FlagSpec[] = [
     kind: "integer",
     minimum: 1,
     maximum: 65_536,
-    defaultValue: "64",
-    help: "tokens of one cacheable prefix step",
+    help: "tokens of one cacheable prefix step; default 64, for the demo model 8",
     commands: engine,
   },
   {

@@ -58,7 +58,7 @@ export function parseFlagValue(spec: FlagSpec, text: string, origin: string): Fl
     if (["0", "false"].includes(text)) return false;
     usage(`${origin} must be true or false, not '${text}'`);
   }
-  if (spec.kind === "list") return [text];
+  if (spec.kind === "list") return text === "" ? usage(`${origin} must not be empty`) : [text];
   if (spec.kind === "text") {
     if (spec.choices !== undefined && !spec.choices.includes(text)) {
       usage(`${origin} must be one of ${spec.choices.join(", ")}, not '${text}'`);
@@ -81,8 +81,9 @@ function fromEnvironment(command: CommandName, environment: Environment): Map<st
     const variable = environmentName(spec.name);
     const text = environment[variable];
     if (text !== undefined && text !== "") {
-      const isList = spec.kind === "list";
-      values.set(spec.name, isList ? text.split(",") : parseFlagValue(spec, text, variable));
+      const parts = spec.kind === "list" ? text.split(",") : [text];
+      const parsed = parts.map((part) => parseFlagValue(spec, part, variable));
+      values.set(spec.name, spec.kind === "list" ? (parsed as string[][]).flat() : (parsed[0] as FlagValue));
     } else if (spec.defaultValue !== undefined) {
       values.set(spec.name, parseFlagValue(spec, spec.defaultValue, variable));
     }
