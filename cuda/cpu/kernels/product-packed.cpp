@@ -11,8 +11,8 @@ namespace granary::GRANARY_ISA {
 
 namespace {
 
-// A block of the length: a weight panel and a row tile of it (at most 24 and 9 KiB) share L1 with the sums.
-constexpr int64_t kBlockLength = 768;
+// A block of the length: a weight panel and a row tile of it (24 and at most 16 KiB) share L1 with the sums.
+constexpr int64_t kBlockLength = 1024;
 // Tiles of a panel; a row tile passes over all of them while it is in L1.
 constexpr int64_t kPanelTiles = kTileColumns < 6 ? 2 : 1;
 constexpr int64_t kPanelColumns = kPanelTiles * kTileColumns;

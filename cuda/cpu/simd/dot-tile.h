@@ -5,10 +5,10 @@
 
 namespace granary::GRANARY_ISA {
 
-// The tile that keeps its sums in registers: 3 x 8 of 32, or 2 x 3 pairs of 16.
+// The tile that keeps its sums in registers: 4 x 6 of 32, or 2 x 3 pairs of 16.
 #ifdef __AVX512F__
-constexpr int kTileRows = 3;
-constexpr int kTileColumns = 8;
+constexpr int kTileRows = 4;
+constexpr int kTileColumns = 6;
 #else
 constexpr int kTileRows = 2;
 constexpr int kTileColumns = 3;
@@ -57,9 +57,8 @@ using DotTile = void (*)(const X* const* x, const W* const* w, int64_t length, c
 template <typename X, typename W, typename Emit, int R>
 GRANARY_INLINE DotTile<X, W, Emit> dotTileOfColumns(int columns) {
   constexpr DotTile<X, W, Emit> few[] = {dotTile<R, 1, X, W, Emit>, dotTile<R, 2, X, W, Emit>, dotTile<R, 3, X, W, Emit>};
-  if constexpr (kTileColumns == 8) {
-    constexpr DotTile<X, W, Emit> more[] = {dotTile<R, 4, X, W, Emit>, dotTile<R, 5, X, W, Emit>, dotTile<R, 6, X, W, Emit>,
-                                            dotTile<R, 7, X, W, Emit>, dotTile<R, 8, X, W, Emit>};
+  if constexpr (kTileColumns == 6) {
+    constexpr DotTile<X, W, Emit> more[] = {dotTile<R, 4, X, W, Emit>, dotTile<R, 5, X, W, Emit>, dotTile<R, 6, X, W, Emit>};
     if (columns > 3) return more[columns - 4];
   }
   return few[columns - 1];
@@ -68,7 +67,8 @@ GRANARY_INLINE DotTile<X, W, Emit> dotTileOfColumns(int columns) {
 // The tile for `rows` <= kTileRows and `columns` <= kTileColumns.
 template <typename X, typename W, typename Emit>
 GRANARY_INLINE DotTile<X, W, Emit> dotTileOf(int rows, int columns) {
-  if constexpr (kTileRows == 3) {
+  if constexpr (kTileRows == 4) {
+    if (rows == 4) return dotTileOfColumns<X, W, Emit, 4>(columns);
     if (rows == 3) return dotTileOfColumns<X, W, Emit, 3>(columns);
   }
   return rows == 2 ? dotTileOfColumns<X, W, Emit, 2>(columns) : dotTileOfColumns<X, W, Emit, 1>(columns);
