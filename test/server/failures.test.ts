@@ -216,6 +216,24 @@ describe("an engine", () => {
     },
   );
 
+  test("whose news cannot be told fails that request alone", async () => {
+    const engine = new FakeEngine({ tokenDelayMs: 2 });
+    const server = serverUnderTest({ engine });
+    const submit = engine.submit.bind(engine);
+    engine.submit = (request, onChunk) =>
+      submit(request, (chunk) =>
+        onChunk(request.logprobs === undefined ? chunk : { ...chunk, logprobs: { ids: 3 } as never }),
+      );
+    const [other, whole, streamed] = await Promise.all([
+      server.post(path, { messages, max_tokens: 5 }),
+      errorOf(server.post(path, { messages, max_tokens: 5, logprobs: true, stream: true })),
+      errorOf(server.post("/v1/responses", { input: "x", include: ["message.output_text.logprobs"] })),
+    ]);
+    expect([other.status, whole.status, streamed.status]).toEqual([200, 500, 500]);
+    expect(engine.numLiveRequests).toBe(0);
+    expect(server.errors).toHaveLength(2);
+  });
+
   test("that fails in one choice ends all of them", async () => {
     const server = serverUnderTest({ script: { failure: { atToken: 2, message: "broken" } } });
     expect((await errorOf(server.post(path, { messages, n: 3 }))).status).toBe(500);

@@ -5,7 +5,9 @@
 import type { EngineClient, RequestTicket } from "../../engine/engine-client";
 import type { SamplingOptions, TokenChunk } from "../../engine/protocol";
 import type { ModelTokenizer } from "../../tokenizer/model-tokenizer";
+import type { Log } from "../dependencies";
 import { ApiError } from "../http/api-error";
+import { toApiError } from "../http/error-handler";
 import type { RequestTimer } from "../metrics/request-timer";
 import type { ServerMetrics } from "../metrics/server-metrics";
 import type { ChoiceOptions, ChoiceUpdate } from "./choice-assembler";
@@ -42,6 +44,7 @@ export interface GenerationDependencies {
   readonly engine: EngineClient;
   readonly tokenizer: ModelTokenizer;
   readonly metrics: ServerMetrics;
+  readonly log: Log;
 }
 
 export class Generation {
@@ -99,7 +102,7 @@ export class Generation {
           ...(promptLogprobs === undefined ? {} : { promptLogprobs, maxCachedPrefixTokens: 0 }),
           ...(namespaceRoot === undefined ? {} : { namespaceRoot }),
         },
-        (chunk) => this.#onChunk(promptIndex, chunk),
+        (chunk) => this.#receive(promptIndex, chunk),
       );
       this.#tickets.push(ticket);
     });
@@ -120,8 +123,19 @@ export class Generation {
     };
   }
 
-  #onChunk(promptIndex: number, chunk: TokenChunk): void {
+  /** One request's trouble is its own: the engine's messages go on to all others. */
+  #receive(promptIndex: number, chunk: TokenChunk): void {
     if (this.#isOver) return;
+    try {
+      this.#onChunk(promptIndex, chunk);
+    } catch (error) {
+      this.#end("error");
+      for (const ticket of this.#tickets) ticket.abort();
+      this.#listener.onError(toApiError("UNKNOWN", error, this.#dependencies.log));
+    }
+  }
+
+  #onChunk(promptIndex: number, chunk: TokenChunk): void {
     if (chunk.choice === 0 && chunk.cachedTokens !== undefined) {
       this.#cachedTokens[promptIndex] = chunk.cachedTokens;
     }
