@@ -206,6 +206,7 @@ export class Admissions {
     request.accessEpoch = result.epoch;
     request.promotionBoundary = result.promotionBoundary;
     this.progress.open(request, hitTokens);
+    this.progress.hashAhead(request, windowEnd);
     request.windowBegin = hitTokens;
     request.windowEnd = windowEnd;
     request.resultsInFlight = 0;

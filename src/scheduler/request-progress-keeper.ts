@@ -33,6 +33,12 @@ export class RequestProgressKeeper {
     this.#kvEvents?.describe(request, true);
   }
 
+  /** Computes the hashes that the next admission publishes under, so that a first decode round is not the one to pay. */
+  hashAhead(request: Request, frontier: number): void {
+    const numPages = Math.floor(frontier / this.#settings.prefixGranularity);
+    request.chain.extend(numPages, request.tokens, this.#coordinator.hasher, this.#coordinator.buffers);
+  }
+
   /** Hashes the pages completed at `frontier` and notes what they mean. `size` is what state boundaries are judged by. */
   prepare(request: Request, frontier: number, size: number, streamToHost: boolean): void {
     const { completed, chain } = request;

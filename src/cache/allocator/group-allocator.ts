@@ -36,6 +36,7 @@ export class GroupAllocator {
       while (table.length < plan.suffixStart) table.append(0, this.#buffers);
       if (wasEmpty) table.reclaimedBlocks = plan.suffixStart;
     }
+    table.reserve(plan.numBlocks, this.#buffers);
     this.#countLoads(table);
     for (let i = 0; i < plan.numBlocks; i++) {
       const block = this.#acquireOne(table);
@@ -49,6 +50,7 @@ export class GroupAllocator {
   /** Starts an empty table with blocks (0 = hole) that the caller owns; their ownership passes to the table. */
   claim(table: BlockTable, blocks: Int32Array, count: number): void {
     assert(table.length === 0, "only an empty table can claim a prefix");
+    table.reserve(count, this.#buffers);
     let leadingHoles = 0;
     for (let i = 0; i < count; i++) {
       const block = blocks[i];
@@ -114,11 +116,11 @@ export class GroupAllocator {
   }
 
   #named(block: BlockId): void {
-    this.refs.census.tableNamed(this.refs.pool.parentOf(this.refs.group, block));
+    this.refs.census.tableNamed(this.refs.parentOf(block));
   }
 
   #drop(block: BlockId): void {
-    this.refs.census.tableDropped(this.refs.pool.parentOf(this.refs.group, block));
+    this.refs.census.tableDropped(this.refs.parentOf(block));
     this.refs.release(block);
   }
 

@@ -244,7 +244,7 @@ export class CacheCoordinator {
     this.result.hostTokens = probe.hostTokens;
     for (const group of this.groups) {
       const { slots, length } = probe.device[group.spec.group];
-      for (let i = 0; i < length; i++) if (slots[i] !== 0) group.index.markAcquired(slots[i], epoch);
+      group.index.markMatchAcquired(slots, length, epoch);
       if (length > 0) group.allocator.claim(tables[group.spec.group], slots, length);
     }
     this.#hostExtension?.markAcquired(epoch);

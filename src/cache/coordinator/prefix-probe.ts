@@ -78,7 +78,7 @@ class ChainLookup implements BlockLookup {
   blockAt(slot: number): BlockId {
     const { chain, tokens } = this.source as ProbeSource;
     const blocksPerPage = this.#group.geometry.blocksPerPrefixPage;
-    const page = Math.floor(slot / blocksPerPage);
+    const page = blocksPerPage === 1 ? slot : Math.floor(slot / blocksPerPage);
     if (page >= chain.numComputed) chain.extend(page + 1, tokens, this.#hasher, this.#buffers);
     const offset = slot - page * blocksPerPage;
     const block = this.#index.find(chain.words, page * 8, offset);

@@ -38,6 +38,11 @@ export class BlockTable {
     return this.#slots;
   }
 
+  /** Makes room for `count` more slots, so that appending them never moves the table. */
+  reserve(count: number, buffers: Int32BufferPool): void {
+    this.#slots = buffers.grow(this.#slots, this.#length, this.#length + count);
+  }
+
   append(block: BlockId, buffers: Int32BufferPool): void {
     if (this.#length === this.#slots.length) {
       this.#slots = buffers.grow(this.#slots, this.#length, this.#length + 1);

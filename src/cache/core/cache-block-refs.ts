@@ -4,7 +4,7 @@
  */
 import { assert } from "../../assert";
 import type { BlockPool } from "./block-pool";
-import type { BlockId, GroupId } from "./ids";
+import type { BlockId, GroupId, LcmBlockId } from "./ids";
 import type { LcmCensus } from "./lcm-census";
 
 /** Told when a block's owners drop to one or rise from one. */
@@ -20,6 +20,7 @@ export class CacheBlockRefs {
   readonly group: GroupId;
   readonly census: LcmCensus;
   readonly #counts: Int32Array;
+  readonly #packing: number;
   #observer: SoleOwnerObserver = nobody;
   #numHeld = 0;
 
@@ -27,7 +28,8 @@ export class CacheBlockRefs {
     this.pool = pool;
     this.group = group;
     this.census = census;
-    this.#counts = new Int32Array(pool.numLcmBlocks * pool.packingOf(group) + 1);
+    this.#packing = pool.packingOf(group);
+    this.#counts = new Int32Array(pool.numLcmBlocks * this.#packing + 1);
   }
 
   observe(observer: SoleOwnerObserver): void {
@@ -37,6 +39,11 @@ export class CacheBlockRefs {
   /** Blocks with at least one owner. */
   get numHeld(): number {
     return this.#numHeld;
+  }
+
+  /** The LCM block that a block lies in. */
+  parentOf(block: BlockId): LcmBlockId {
+    return this.#packing === 1 ? block : Math.floor((block - 1) / this.#packing) + 1;
   }
 
   /** Owners of a block; 0 for a free one. */
@@ -54,7 +61,7 @@ export class CacheBlockRefs {
     );
     this.#counts[block] = 1;
     this.#numHeld++;
-    this.census.childAcquired(this.pool.parentOf(this.group, block));
+    this.census.childAcquired(this.parentOf(block));
     return block;
   }
 
@@ -75,7 +82,7 @@ export class CacheBlockRefs {
     else if (owners === 0) {
       this.#numHeld--;
       this.pool.release(this.group, block);
-      this.census.childReleased(this.pool.parentOf(this.group, block));
+      this.census.childReleased(this.parentOf(block));
     }
   }
 }

@@ -51,13 +51,15 @@ export class LcmCensus {
   }
 
   childBecameIdle(parent: LcmBlockId): void {
-    this.#idleChildren[parent]++;
-    if (this.isIdle(parent)) this.#numIdle++;
+    const children = this.#idleChildren[parent] + 1;
+    this.#idleChildren[parent] = children;
+    if (children === this.#pool.occupancyOf(parent)) this.#numIdle++;
   }
 
   childCeasedToBeIdle(parent: LcmBlockId): void {
-    if (this.isIdle(parent)) this.#numIdle--;
-    this.#idleChildren[parent]--;
+    const children = this.#idleChildren[parent];
+    this.#idleChildren[parent] = children - 1;
+    if (children === this.#pool.occupancyOf(parent)) this.#numIdle--;
   }
 
   tableNamed(parent: LcmBlockId): void {

@@ -10,6 +10,8 @@ export class EpochBuckets {
   #freeIds: Int32Array;
   #numFreeIds = 0;
   #nextId = 0;
+  /** Entries come in runs of one epoch. */
+  #lastEntered = 0;
   /** Open addressing over bucket ids + 1. */
   readonly #slots: Int32Array;
   readonly #mask: number;
@@ -29,27 +31,38 @@ export class EpochBuckets {
     this.#mask = capacity - 1;
   }
 
-  /** The bucket of an epoch, made when there is none, with one more entry. */
-  enter(epoch: number): number {
-    let slot = epoch % (this.#mask + 1);
+  /** The bucket of an epoch, made when there is none, with `count` more entries. */
+  enter(epoch: number, count = 1): number {
+    const last = this.#lastEntered;
+    if (this.#numEntries[last] > 0 && this.epochs[last] === epoch) {
+      this.#numEntries[last] += count;
+      return last;
+    }
+    this.#lastEntered = this.#find(epoch, count);
+    return this.#lastEntered;
+  }
+
+  #find(epoch: number, count: number): number {
+    let slot = (epoch | 0) & this.#mask;
     for (; this.#slots[slot] !== 0; slot = (slot + 1) & this.#mask) {
       const bucket = this.#slots[slot] - 1;
       if (this.epochs[bucket] === epoch) {
-        this.#numEntries[bucket]++;
+        this.#numEntries[bucket] += count;
         return bucket;
       }
     }
     const bucket = this.#numFreeIds > 0 ? this.#freeIds[--this.#numFreeIds] : this.#nextId++;
     this.#slots[slot] = bucket + 1;
     this.epochs[bucket] = epoch;
-    this.#numEntries[bucket] = 1;
+    this.#numEntries[bucket] = count;
     return bucket;
   }
 
-  /** One entry leaves; the last one frees the bucket, which must be out of the heap. */
-  leave(bucket: number): void {
-    if (--this.#numEntries[bucket] > 0) return;
-    let slot = this.epochs[bucket] % (this.#mask + 1);
+  /** `count` entries leave; the last one frees the bucket, which must be out of the heap. */
+  leave(bucket: number, count = 1): void {
+    this.#numEntries[bucket] -= count;
+    if (count === 0 || this.#numEntries[bucket] > 0) return;
+    let slot = (this.epochs[bucket] | 0) & this.#mask;
     while (this.#slots[slot] !== bucket + 1) slot = (slot + 1) & this.#mask;
     this.#closeGap(slot);
     this.#freeIds[this.#numFreeIds++] = bucket;
@@ -110,7 +123,7 @@ export class EpochBuckets {
       slot = (slot + 1) & this.#mask;
       const entry = this.#slots[slot];
       if (entry === 0) break;
-      const home = this.epochs[entry - 1] % (this.#mask + 1);
+      const home = (this.epochs[entry - 1] | 0) & this.#mask;
       if (((slot - home) & this.#mask) >= ((slot - gap) & this.#mask)) {
         this.#slots[gap] = entry;
         gap = slot;

@@ -75,17 +75,42 @@ export class EvictionOrder {
     this.enter(block, epoch);
   }
 
+  /** The same for the blocks among `blocks[0, length)`, 0 being none: neighbours mostly share an epoch. */
+  changeEpochs(blocks: Int32Array, length: number, epoch: number): void {
+    const bucket = this.buckets.enter(epoch, length);
+    let numNone = 0;
+    let run = 0;
+    let runBucket = bucket;
+    for (let i = 0; i < length; i++) {
+      const block = blocks[i];
+      if (block === 0) {
+        numNone++;
+        continue;
+      }
+      const old = this.#bucketOf[block];
+      if (old !== runBucket) {
+        this.buckets.leave(runBucket, run);
+        runBucket = old;
+        run = 0;
+      }
+      run++;
+      this.#bucketOf[block] = bucket;
+    }
+    this.buckets.leave(runBucket, run);
+    this.buckets.leave(bucket, numNone);
+  }
+
   /** Makes an entry evictable. Releases come in order nearly always, so one end or the other takes it. */
   link(block: BlockId, evictionClass: EvictionClass, rank: number): void {
     const bucket = this.#bucketOf[block];
     const list = bucket * 2 + evictionClass;
-    if (this.#heads[bucket * 2] === 0 && this.#heads[bucket * 2 + 1] === 0) this.buckets.pushHeap(bucket);
     this.#classes[block] = evictionClass;
     this.#ranks[block] = rank;
     this.#numLinked++;
     const head = this.#heads[list];
     const tail = this.#tails[list];
     if (head === 0) {
+      if (this.#heads[bucket * 2 + 1 - evictionClass] === 0) this.buckets.pushHeap(bucket);
       this.#isUnsorted[list] = 0;
       this.#heads[list] = block;
       this.#tails[list] = block;

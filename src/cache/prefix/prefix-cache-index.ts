@@ -148,6 +148,21 @@ export class PrefixCacheIndex implements SoleOwnerObserver {
     }
   }
 
+  /** `markAcquired` for a whole match, in a tier whose hits share one order; 0 stands for a hole. */
+  markMatchAcquired(blocks: Int32Array, length: number, epoch: number): void {
+    assert(this.acquiredOrder === this.order, "Host entries change their order when they are hit");
+    for (let i = 0; i < length; i++) {
+      const block = blocks[i];
+      if (block === 0) continue;
+      assert(
+        (this.#flags[block] & cachedBit) !== 0 && !this.order.isLinked(block),
+        "a hit must be held and cached",
+      );
+      this.#flags[block] |= acquiredBit;
+    }
+    if (length > 0) this.order.changeEpochs(blocks, length, epoch);
+  }
+
   /** Drops an entry that nobody else owns, and with it the block. */
   evict(block: BlockId): void {
     assert(this.isIdle(block), `block ${block} of group ${this.refs.group} is not the index's alone`);
@@ -177,7 +192,7 @@ export class PrefixCacheIndex implements SoleOwnerObserver {
   becameSole(block: BlockId): void {
     if (!this.isCached(block)) return;
     this.#orderOf(block).link(block, this.#classOf(block), this.positionRankOf(block));
-    this.refs.census.childBecameIdle(this.refs.pool.parentOf(this.refs.group, block));
+    this.refs.census.childBecameIdle(this.refs.parentOf(block));
   }
 
   becameShared(block: BlockId): void {
@@ -186,7 +201,7 @@ export class PrefixCacheIndex implements SoleOwnerObserver {
 
   #unlink(block: BlockId): void {
     this.#orderOf(block).unlink(block);
-    this.refs.census.childCeasedToBeIdle(this.refs.pool.parentOf(this.refs.group, block));
+    this.refs.census.childCeasedToBeIdle(this.refs.parentOf(block));
   }
 
   #orderOf(block: BlockId): EvictionOrder {

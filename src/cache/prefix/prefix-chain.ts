@@ -25,6 +25,11 @@ export class PrefixChain {
     return this.#root;
   }
 
+  /** Makes room for the digests of `numPages` pages that will likely all be asked for. */
+  reserve(numPages: number, buffers: Int32BufferPool): void {
+    this.words = buffers.grow(this.words, this.#numComputed * 8, numPages * 8);
+  }
+
   /** Computes digests up to `numPages`. */
   extend(numPages: number, tokens: TokenSource, hasher: PrefixHasher, buffers: Int32BufferPool): void {
     if (numPages <= this.#numComputed) return;

@@ -1,0 +1,81 @@
+/** Timing and its statistics: every figure is the middle of several runs, scaled to the machine of the peers' figures. */
+
+export const nowUs = (): number => Bun.nanoseconds() / 1000;
+
+export interface Summary {
+  readonly median: number;
+  readonly mean: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly p9999: number;
+  readonly max: number;
+  readonly count: number;
+}
+
+function quantile(sorted: Float64Array, q: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
+}
+
+export function summarize(samples: ArrayLike<number>): Summary {
+  const sorted = Float64Array.from(samples).sort();
+  const sum = sorted.reduce((total, value) => total + value, 0);
+  return {
+    median: quantile(sorted, 0.5),
+    mean: sum / Math.max(1, sorted.length),
+    p99: quantile(sorted, 0.99),
+    p999: quantile(sorted, 0.999),
+    p9999: quantile(sorted, 0.9999),
+    max: sorted[sorted.length - 1] ?? 0,
+    count: sorted.length,
+  };
+}
+
+export function middle(values: readonly number[]): number {
+  return quantile(Float64Array.from(values).sort(), 0.5);
+}
+
+/** Cost of reading the clock twice, to be taken off every sample. */
+export function timerOverheadUs(): number {
+  const samples = Array.from({ length: 20_000 }, () => {
+    const start = nowUs();
+    return nowUs() - start;
+  });
+  return middle(samples);
+}
+
+/** ns for one chained hash of a 288-byte page over 4,096 pages: how fast this machine is. */
+export function pageHashNs(): number {
+  const page = new Int32Array(8 + 64);
+  const bytes = new Uint8Array(page.buffer);
+  const digest = new Int32Array(8);
+  const digestBytes = new Uint8Array(digest.buffer);
+  const tokens = Int32Array.from({ length: 262_144 }, (_, i) => Math.imul(i, 2654435761) >>> 15);
+  const runs = Array.from({ length: 15 }, () => {
+    digest.fill(0);
+    const start = Bun.nanoseconds();
+    for (let i = 0; i < 4096; i++) {
+      for (let k = 0; k < 8; k++) page[k] = digest[k];
+      for (let k = 0; k < 64; k++) page[8 + k] = tokens[i * 64 + k];
+      Bun.SHA256.hash(bytes, digestBytes);
+    }
+    return (Bun.nanoseconds() - start) / 4096;
+  });
+  return middle(runs.slice(2));
+}
+
+/** Gaps that an empty loop sees on this core for `ms`: what of a tail is not ours. */
+export function spinControl(ms: number): { over1ms: number; over5ms: number; maxUs: number } {
+  let over1ms = 0;
+  let over5ms = 0;
+  let maxUs = 0;
+  const end = nowUs() + ms * 1000;
+  for (let last = nowUs(); last < end; ) {
+    const now = nowUs();
+    const gap = now - last;
+    if (gap > 1000) over1ms++;
+    if (gap > 5000) over5ms++;
+    if (gap > maxUs) maxUs = gap;
+    last = now;
+  }
+  return { over1ms, over5ms, maxUs };
+}
