@@ -1,4 +1,6 @@
-/** The HTTP side of granary as a value: createServer builds the app, listen (in listen.ts) opens the socket. */
+/**
+ * The HTTP side of granary as a value: createServer builds the app, listen (in listen.ts) opens the socket.
+ */
 import { openapi } from "@elysiajs/openapi";
 import { Elysia } from "elysia";
 import type { ServerContext, ServerDependencies } from "./dependencies";

@@ -1,6 +1,7 @@
 /**
- * The added tokens of tokenizer.json, and the cutting of a text at them: leftmost first, longest at one place. Only special
- * ones are cut out; the others stay in the text for the encoder, but keep their claim on the characters.
+ * The added tokens of tokenizer.json, and the cutting of a text at them: leftmost first, longest at one
+ * place. Only special ones are cut out; the others stay in the text for the encoder, but keep their claim on
+ * the characters.
  */
 import type { JsonObject } from "./json";
 import { isObject } from "./json";
@@ -42,7 +43,10 @@ export class AddedTokenSplitter {
     for (const token of tokens) this.#insert(token);
   }
 
-  /** Cuts `text` at its special tokens; `repair` is applied to every text piece before white space is given away. */
+  /**
+   * Cuts `text` at its special tokens; `repair` is applied to every text piece before white space is given
+   * away.
+   */
   split(text: string, repair: (piece: string) => string = (piece) => piece): PromptPiece[] {
     const pieces: PromptPiece[] = [];
     let start = 0;

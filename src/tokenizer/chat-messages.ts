@@ -25,7 +25,10 @@ export class MessageError extends GranaryError {
   }
 }
 
-/** Messages as `template` wants them: contents joined or listed, roles it knows, arguments of calls as objects. */
+/**
+ * Messages as `template` wants them: contents joined or listed, roles it knows, arguments of calls as
+ * objects.
+ */
 export function toTemplateMessages(
   messages: readonly JsonObject[],
   template: Pick<ChatTemplate, "readsContentParts" | "knowsDeveloper">,

@@ -1,6 +1,6 @@
 /**
- * The chat template of a model, read from chat_template.jinja or from tokenizer_config.json (one text or a named list), and
- * what it understands, found out by rendering small conversations when the model is loaded.
+ * The chat template of a model, read from chat_template.jinja or from tokenizer_config.json (one text or a
+ * named list), and what it understands, found out by rendering small conversations when the model is loaded.
  */
 import { parse, tokenize } from "@huggingface/jinja";
 import { GranaryError } from "../assert";

@@ -1,4 +1,7 @@
-/** The ids that end a generation: the union of what all three files say, since each alone is often incomplete. */
+/**
+ * The ids that end a generation: the union of what all three files say, since each alone is often
+ * incomplete.
+ */
 import type { JsonObject, JsonValue } from "./json";
 import { isObject } from "./json";
 import type { TokenizerFiles } from "./tokenizer-files";

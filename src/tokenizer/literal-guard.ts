@@ -1,7 +1,8 @@
 /**
- * Keeps user text from becoming control tokens: the literal of a special token inside it is broken by a character that occurs
- * in no text at hand, the template is rendered, and the character is taken out again after the rendered text has been cut at
- * the special tokens that are left. A text that could complete a literal together with its neighbour is broken too.
+ * Keeps user text from becoming control tokens: the literal of a special token inside it is broken by a
+ * character that occurs in no text at hand, the template is rendered, and the character is taken out again
+ * after the rendered text has been cut at the special tokens that are left. A text that could complete a
+ * literal together with its neighbour is broken too.
  */
 import { GranaryError } from "../assert";
 import type { AddedToken, AddedTokenSplitter } from "./added-tokens";

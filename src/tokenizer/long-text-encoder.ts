@@ -1,4 +1,7 @@
-/** The main thread's side of the tokenizer's Worker: starts it when the first long text comes, numbers texts and answers. */
+/**
+ * The main thread's side of the tokenizer's Worker: starts it when the first long text comes, numbers texts
+ * and answers.
+ */
 import { GranaryError } from "../assert";
 import { maxPendingTokenizations } from "../limits";
 import type { PromptPiece } from "./added-tokens";

@@ -1,4 +1,7 @@
-/** The tokenizer of the served model: prompts and conversations to ids, ids to text. The one door into this folder. */
+/**
+ * The tokenizer of the served model: prompts and conversations to ids, ids to text. The one door into this
+ * folder.
+ */
 import { GranaryError } from "../assert";
 import { maxInlineTokenizeLength } from "../limits";
 import type { PromptPiece } from "./added-tokens";
@@ -71,9 +74,9 @@ export class ModelTokenizer {
   }
 
   /**
-   * Ids of a plain prompt, with the tokens that open every prompt unless the text brings its own. Such a prompt is the
-   * client's to shape: literals of special tokens in it are these tokens. `workLength` is the length of all that the caller
-   * is about to tokenize, where this text is only one of several.
+   * Ids of a plain prompt, with the tokens that open every prompt unless the text brings its own. Such a
+   * prompt is the client's to shape: literals of special tokens in it are these tokens. `workLength` is the
+   * length of all that the caller is about to tokenize, where this text is only one of several.
    */
   async encodePrompt(text: string, addSpecialTokens = true, workLength = text.length): Promise<Int32Array> {
     const wellFormed = text.toWellFormed();

@@ -5,8 +5,9 @@ import type { JsonObject, JsonValue } from "./json";
 import { isObject } from "./json";
 
 /**
- * Reads the prefix from the post-processor of tokenizer.json; `add_bos_token` in tokenizer_config.json overrides it for the
- * beginning-of-text token. Tokens behind the text are never added: a prompt is to be continued.
+ * Reads the prefix from the post-processor of tokenizer.json; `add_bos_token` in tokenizer_config.json
+ * overrides it for the beginning-of-text token. Tokens behind the text are never added: a prompt is to be
+ * continued.
  */
 export function readPromptPrefix(
   tokenizer: JsonObject,

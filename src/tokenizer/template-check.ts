@@ -1,15 +1,18 @@
-/** Finds filters and tests of a chat template that do not exist when the model is loaded, not when the first request comes. */
+/**
+ * Finds filters and tests of a chat template that do not exist when the model is loaded, not when the first
+ * request comes.
+ */
 import { GranaryError } from "../assert";
 import type { TemplateProgram } from "./template-interpreter";
 
 const knownFilters = new Set(
-  `abs bool capitalize default dictsort first float indent int items join last length list lower map rejectattr replace
-   reverse safe selectattr sort string title tojson trim strip unique upper`.split(/\s+/),
+  `abs bool capitalize default dictsort first float indent int items join last length list lower map
+   rejectattr replace reverse safe selectattr sort string title tojson trim strip unique upper`.split(/\s+/),
 );
 
 const knownTests = new Set(
-  `boolean callable defined equalto eq even false float in integer iterable lower mapping none number odd sequence string
-   true undefined upper`.split(/\s+/),
+  `boolean callable defined equalto eq even false float in integer iterable lower mapping none number odd
+   sequence string true undefined upper`.split(/\s+/),
 );
 
 /** Throws when `program` names a filter or a test that nobody knows. */

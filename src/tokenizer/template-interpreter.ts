@@ -1,6 +1,6 @@
 /**
- * Runs a parsed chat template within bounds: every evaluated node counts against a budget, ranges and texts have a largest
- * size, so that a template that never ends is an error of that request and not of the server.
+ * Runs a parsed chat template within bounds: every evaluated node counts against a budget, ranges and texts
+ * have a largest size, so that a template that never ends is an error of that request and not of the server.
  */
 import { Environment, Interpreter, type parse } from "@huggingface/jinja";
 import { GranaryError } from "../assert";

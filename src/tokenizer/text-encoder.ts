@@ -1,6 +1,7 @@
 /**
- * Text to token ids, over the library that reads tokenizer.json. Two readings: `encodeText` knows special tokens by their
- * literals, `encodePieces` takes them only as ids and reads every literal in a text piece as text.
+ * Text to token ids, over the library that reads tokenizer.json. Two readings: `encodeText` knows special
+ * tokens by their literals, `encodePieces` takes them only as ids and reads every literal in a text piece as
+ * text.
  */
 import { Tokenizer } from "@huggingface/tokenizers";
 import { assert, GranaryError } from "../assert";
@@ -12,7 +13,10 @@ export class TextEncoding {
   readonly addedTokens: readonly AddedToken[];
   readonly splitter: AddedTokenSplitter;
   readonly #plain: Tokenizer;
-  /** Without special tokens, for a piece at the start of a prompt and for the others. One model serves all three. */
+  /**
+   * Without special tokens, for a piece at the start of a prompt and for the others. One model serves all
+   * three.
+   */
   readonly #textAtStart: Tokenizer;
   readonly #textInside: Tokenizer;
   readonly #specialIds: ReadonlySet<number>;

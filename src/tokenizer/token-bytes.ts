@@ -1,4 +1,7 @@
-/** The bytes that each token id stands for, worked out when an id is first seen, and which ids are control tokens. */
+/**
+ * The bytes that each token id stands for, worked out when an id is first seen, and which ids are control
+ * tokens.
+ */
 import type { AddedToken } from "./added-tokens";
 import type { TokenDecoder } from "./token-decoder";
 import { incompleteTailLength } from "./utf8";

@@ -1,6 +1,7 @@
 /**
- * Reads the `decoder` of tokenizer.json into a function from one token to its bytes. Decoders that look at neighbouring tokens
- * (CTC, BPE with word suffixes, WordPiece) belong to models that do not generate and are refused.
+ * Reads the `decoder` of tokenizer.json into a function from one token to its bytes. Decoders that look at
+ * neighbouring tokens (CTC, BPE with word suffixes, WordPiece) belong to models that do not generate and are
+ * refused.
  */
 import { GranaryError } from "../assert";
 import type { JsonObject, JsonValue } from "./json";

@@ -1,6 +1,7 @@
 /**
- * The text side of a model directory, parsed: tokenizer.json, tokenizer_config.json, the chat template and the files that
- * name end tokens. Where the files come from (a directory, a hub snapshot, the executable itself) is the caller's business.
+ * The text side of a model directory, parsed: tokenizer.json, tokenizer_config.json, the chat template and
+ * the files that name end tokens. Where the files come from (a directory, a hub snapshot, the executable
+ * itself) is the caller's business.
  */
 import { GranaryError } from "../assert";
 import type { JsonObject } from "./json";

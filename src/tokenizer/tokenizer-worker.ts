@@ -1,4 +1,7 @@
-/** Entry of the Worker that tokenizes long texts, so that the main thread goes on answering. Knows text and ids only. */
+/**
+ * Entry of the Worker that tokenizes long texts, so that the main thread goes on answering. Knows text and
+ * ids only.
+ */
 import type { WorkerReply, WorkerRequest } from "./long-text-encoder";
 import { TextEncoding } from "./text-encoder";
 

@@ -1,6 +1,9 @@
 /** The one question about UTF-8 that streaming asks: how much of the end may still become a character. */
 
-/** Bytes at the end of `bytes` that begin a character and lack its rest; 0 when nothing more can change the text. */
+/**
+ * Bytes at the end of `bytes` that begin a character and lack its rest; 0 when nothing more can change the
+ * text.
+ */
 export function incompleteTailLength(bytes: Uint8Array): number {
   const longest = Math.min(3, bytes.length);
   for (let length = 1; length <= longest; length++) {

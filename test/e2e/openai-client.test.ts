@@ -1,4 +1,7 @@
-/** The official client against the real executable: streams, cancels, goes on over WebSocket, and finds its cache. */
+/**
+ * The official client against the real executable: streams, cancels, goes on over WebSocket, and finds its
+ * cache.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { ResponsesWS } from "openai/resources/responses/ws";
@@ -42,7 +45,7 @@ describe("the official client", () => {
     expect((await client.models.retrieve(model)).id).toBe(model);
   });
 
-  test("streams what it gets whole, and the second time most of the prompt comes from the cache", async () => {
+  test("streams what it gets whole, and the second time most of it comes from the cache", async () => {
     const ask = question("What does a granary keep, and for whom? ".repeat(4));
     const whole = await client.chat.completions.create(ask);
     expect(whole.usage?.prompt_tokens_details?.cached_tokens).toBe(0);

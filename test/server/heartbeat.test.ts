@@ -1,4 +1,7 @@
-/** Silent streams say that they are alive: first after five seconds, then every ten, and never inside an event. */
+/**
+ * Silent streams say that they are alive: first after five seconds, then every ten, and never inside an
+ * event.
+ */
 import { describe, expect, test } from "bun:test";
 import { firstKeepAliveMs, idleTimeoutSeconds, nextKeepAliveMs } from "../../src/limits";
 import { ApiError } from "../../src/server/http/api-error";

@@ -1,4 +1,7 @@
-/** Every request that asks for too much is refused at once, naming the field; what comes near the edge is served. */
+/**
+ * Every request that asks for too much is refused at once, naming the field; what comes near the edge is
+ * served.
+ */
 import { describe, expect, test } from "bun:test";
 import { maxLogitBiases, maxStopStrings } from "../../src/limits";
 import { readSamplingDefaults } from "../../src/server/parameters/sampling-defaults";
@@ -31,7 +34,7 @@ const refused: readonly (readonly [string, object])[] = [
   ["top_logprobs", { logprobs: true, top_logprobs: 21 }],
   ["top_logprobs", { logprobs: true, top_logprobs: -1 }],
   ["top_logprobs", { top_logprobs: 3 }],
-  ["stop", { stop: Array.from({ length: 100_000 }, (_, i) => String(i)) }],
+  ["stop", { stop: Array.from({ length: 10_000 }, (_, i) => String(i)) }],
   ["stop", { stop: Array.from({ length: maxStopStrings + 1 }, (_, i) => String(i)) }],
   ["stop", { stop: [""] }],
   ["stop", { stop: "x".repeat(5000) }],

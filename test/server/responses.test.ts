@@ -1,4 +1,7 @@
-/** The Responses API: over HTTP as one object or as typed events, over WebSocket with chains, warm-ups and cancelling. */
+/**
+ * The Responses API: over HTTP as one object or as typed events, over WebSocket with chains, warm-ups and
+ * cancelling.
+ */
 import { afterAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { ResponsesWS } from "openai/resources/responses/ws";
@@ -78,8 +81,8 @@ describe("POST /v1/responses", () => {
       ],
     });
     expect(lastPrompt(server)).toBe(
-      "<|im_start|>system\nrules<|im_end|>\n<|im_start|>user\ngo<|im_end|>\n<|im_start|>assistant\n<|im_end|>\n" +
-        "<|im_start|>tool\n42<|im_end|>\n<|im_start|>assistant\n",
+      "<|im_start|>system\nrules<|im_end|>\n<|im_start|>user\ngo<|im_end|>\n" +
+        "<|im_start|>assistant\n<|im_end|>\n<|im_start|>tool\n42<|im_end|>\n<|im_start|>assistant\n",
     );
   });
 

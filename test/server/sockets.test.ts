@@ -1,4 +1,7 @@
-/** What only real sockets show: clients that leave, that never finish, that do not read, and those that wait long. */
+/**
+ * What only real sockets show: clients that leave, that never finish, that do not read, and those that wait
+ * long.
+ */
 import { describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import type { FakeScript } from "./fake-engine";
@@ -21,7 +24,10 @@ function httpRequest(path: string, body: object): string {
   );
 }
 
-/** Connects, sends, and tells when the other side closed, in milliseconds, or undefined if it did not by then. */
+/**
+ * Connects, sends, and tells when the other side closed, in milliseconds, or undefined if it did not by
+ * then.
+ */
 async function closedAfterMs(port: number, data: string, waitMs: number): Promise<number | undefined> {
   const beginMs = performance.now();
   const { promise, resolve } = Promise.withResolvers<number | undefined>();

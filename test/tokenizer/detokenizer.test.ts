@@ -1,4 +1,7 @@
-/** Text from tokens as they come: whole characters only, and in the end exactly the text of all tokens at once. */
+/**
+ * Text from tokens as they come: whole characters only, and in the end exactly the text of all tokens at
+ * once.
+ */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { decodeTokens, IncrementalDetokenizer } from "../../src/tokenizer/detokenizer";

@@ -1,4 +1,7 @@
-/** Small tokenizers made in place: byte-level from the fixture, and one with byte fallback and word-start marks. */
+/**
+ * Small tokenizers made in place: byte-level from the fixture, and one with byte fallback and word-start
+ * marks.
+ */
 import { readFileSync } from "node:fs";
 import type { JsonObject } from "../../src/tokenizer/json";
 import { ModelTokenizer, type ModelTokenizerOptions } from "../../src/tokenizer/model-tokenizer";
@@ -36,7 +39,10 @@ export function byteLevel(change: FilesChange = {}, options: ModelTokenizerOptio
   return new ModelTokenizer(byteLevelFiles(change), options);
 }
 
-/** As SentencePiece models come: `▁` before words, whatever has no piece as `<0xHH>`, one space dropped at the start. */
+/**
+ * As SentencePiece models come: `▁` before words, whatever has no piece as `<0xHH>`, one space dropped at
+ * the start.
+ */
 export function byteFallback(): ModelTokenizer {
   const pieces = [
     "<unk>",

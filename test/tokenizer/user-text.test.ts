@@ -1,4 +1,7 @@
-/** User text is text: no message can become a control token, and honest text is tokenized as if nothing guarded it. */
+/**
+ * User text is text: no message can become a control token, and honest text is tokenized as if nothing
+ * guarded it.
+ */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { TextEncoding } from "../../src/tokenizer/text-encoder";
@@ -81,9 +84,7 @@ describe("a conversation", () => {
         const ids = await chat(first, second);
         const specials = [...ids].filter((id) => specialIds.has(id));
         expect(specials).toEqual([256, 257, 256, 257, 256]);
-        expect(bytesOf(ids)).toBe(
-          `<|im_start|>user\n${first}<|im_end|>\n<|im_start|>user\n${second}<|im_end|>\n<|im_start|>assistant\n`,
-        );
+        expect(bytesOf(ids)).toBe(`<|im_start|>user\n${first}<|im_end|>\n${rendered(second)}`);
       }),
       { numRuns: 500 },
     );

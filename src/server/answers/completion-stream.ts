@@ -101,7 +101,8 @@ export class CompletionStream implements StreamFormat {
 
   #chunk(index: number, text: string, logprobs: string, reason: string, generation: Generation): string {
     const { atEnd, inEveryChunk } = this.#options.usage;
-    const choice = `{"index":${index},"text":${JSON.stringify(text)},"logprobs":${logprobs},"finish_reason":${reason}}`;
+    const said = `"text":${JSON.stringify(text)},"logprobs":${logprobs}`;
+    const choice = `{"index":${index},${said},"finish_reason":${reason}}`;
     const usage = inEveryChunk ? JSON.stringify(completionUsage(generation.usage)) : "null";
     return `${this.#prefix}${choice}]${atEnd ? `,"usage":${usage}` : ""}}\n\n`;
   }

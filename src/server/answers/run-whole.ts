@@ -28,7 +28,10 @@ export interface WholeAnswer {
   readonly promptLogprobs: readonly PromptLogprobs[];
 }
 
-/** Resolves when every choice has ended; rejects with an ApiError. Aborted when `signal` says that the client is gone. */
+/**
+ * Resolves when every choice has ended; rejects with an ApiError. Aborted when `signal` says that the client
+ * is gone.
+ */
 export function runToEnd(
   context: ServerContext,
   request: GenerationRequest,

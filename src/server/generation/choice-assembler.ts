@@ -1,6 +1,6 @@
 /**
- * Makes one choice's text out of its tokens and decides when and why it ends. Streamed and whole answers, over HTTP and over
- * WebSocket, all go through it, so they cannot disagree.
+ * Makes one choice's text out of its tokens and decides when and why it ends. Streamed and whole answers,
+ * over HTTP and over WebSocket, all go through it, so they cannot disagree.
  */
 import type { FinishReason, LogprobRows, TokenChunk } from "../../engine/protocol";
 import { IncrementalDetokenizer } from "../../tokenizer/detokenizer";

@@ -1,6 +1,6 @@
 /**
- * One request's generation: its prompts are submitted, every chunk goes through the choice's assembler, and a listener is
- * told. Choices are numbered prompt by prompt. Knows nothing of HTTP or of answer formats.
+ * One request's generation: its prompts are submitted, every chunk goes through the choice's assembler, and
+ * a listener is told. Choices are numbered prompt by prompt. Knows nothing of HTTP or of answer formats.
  */
 import type { EngineClient, RequestTicket } from "../../engine/engine-client";
 import type { SamplingOptions, TokenChunk } from "../../engine/protocol";

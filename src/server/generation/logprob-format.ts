@@ -1,4 +1,6 @@
-/** The three shapes in which log-probabilities leave: of chat answers, of text completions, and of prompts. */
+/**
+ * The three shapes in which log-probabilities leave: of chat answers, of text completions, and of prompts.
+ */
 import type { LogprobRows } from "../../engine/protocol";
 import type { TokenBytes } from "../../tokenizer/token-bytes";
 import type { TokenLogprob } from "./logprob-values";

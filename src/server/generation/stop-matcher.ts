@@ -1,6 +1,7 @@
 /**
- * Finds the first stop string in a text that arrives in parts, and holds back what may still become one. The match that ends
- * first wins, of several with one end the longest, so that the result does not depend on how the text was cut.
+ * Finds the first stop string in a text that arrives in parts, and holds back what may still become one. The
+ * match that ends first wins, of several with one end the longest, so that the result does not depend on how
+ * the text was cut.
  */
 
 export interface StopMatch {

@@ -1,4 +1,7 @@
-/** The key that guards every route but health: compared in constant time, refused before anything else is looked at. */
+/**
+ * The key that guards every route but health: compared in constant time, refused before anything else is
+ * looked at.
+ */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { ApiError } from "./api-error";
 

@@ -1,6 +1,7 @@
 /**
- * Lifts the idle timeout from a connection while its request is being answered, however long the engine stays silent, and puts
- * it back afterwards: a connection that is kept alive must not be able to stay half-open for ever.
+ * Lifts the idle timeout from a connection while its request is being answered, however long the engine
+ * stays silent, and puts it back afterwards: a connection that is kept alive must not be able to stay half-
+ * open for ever.
  */
 import { idleTimeoutSeconds } from "../../limits";
 import type { ServerContext } from "../dependencies";
@@ -11,8 +12,8 @@ export interface TimeoutSetter {
 }
 
 /**
- * Runs `answer` without an idle timeout. An answer that is a Response goes on after its promise: it calls `release` when it is
- * over, once or more.
+ * Runs `answer` without an idle timeout. An answer that is a Response goes on after its promise: it calls
+ * `release` when it is over, once or more.
  */
 export async function holdOpen<Answer>(
   context: Pick<ServerContext, "options">,

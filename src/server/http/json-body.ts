@@ -3,8 +3,9 @@ import { bodyDeadlineMs, maxRequestBodyBytes } from "../../limits";
 import { ApiError } from "./api-error";
 
 /**
- * The `parse` of every route with a body; the name behind the function tells the API's description what is read. It stands at
- * the routes because a parser of the whole app would also run for a WebSocket's upgrade and spoil it.
+ * The `parse` of every route with a body; the name behind the function tells the API's description what is
+ * read. It stands at the routes because a parser of the whole app would also run for a WebSocket's upgrade
+ * and spoil it.
  */
 export const jsonBody: [(context: { request: Request }) => Promise<unknown>, "json"] = [
   ({ request }) => readJsonBody(request),

@@ -1,4 +1,7 @@
-/** The id by which client and log speak about one request: the client's own if it is a plain word, else a new one. */
+/**
+ * The id by which client and log speak about one request: the client's own if it is a plain word, else a new
+ * one.
+ */
 
 const acceptable = /^[\w.:-]{1,128}$/;
 

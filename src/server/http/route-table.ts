@@ -1,4 +1,6 @@
-/** Which methods a path answers, read from the router itself, for 405 and for the test that walks all routes. */
+/**
+ * Which methods a path answers, read from the router itself, for 405 and for the test that walks all routes.
+ */
 import { ApiError } from "./api-error";
 
 export interface Route {

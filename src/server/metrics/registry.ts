@@ -1,4 +1,7 @@
-/** A small Prometheus registry: counters, histograms with fixed buckets, and values read at the moment of the scrape. */
+/**
+ * A small Prometheus registry: counters, histograms with fixed buckets, and values read at the moment of the
+ * scrape.
+ */
 
 export type Labels = Readonly<Record<string, string>>;
 type MetricKind = "counter" | "gauge" | "histogram";
@@ -48,7 +51,9 @@ export class Histogram {
 export class MetricsRegistry {
   readonly #families: Family[] = [];
 
-  /** One counter for each value of `label`, all known beforehand so that every series exists from the start. */
+  /**
+   * One counter for each value of `label`, all known beforehand so that every series exists from the start.
+   */
   counters<Value extends string>(
     name: string,
     help: string,

@@ -2,7 +2,10 @@
 import { maxWholeVocabularyLogprobs } from "../../limits";
 import { invalidParam } from "../http/api-error";
 
-/** `count` alternatives a position: up to the server's limit and the vocabulary, or -1 for all where that is allowed. */
+/**
+ * `count` alternatives a position: up to the server's limit and the vocabulary, or -1 for all where that is
+ * allowed.
+ */
 export function checkLogprobCount(
   param: string,
   count: number | null | undefined,
@@ -40,6 +43,7 @@ export function checkLogprobVolume(volume: LogprobVolume): void {
   if (values <= maxWholeVocabularyLogprobs) return;
   throw invalidParam(
     promptValues > maxWholeVocabularyLogprobs ? "prompt_logprobs" : "max_tokens",
-    `The whole vocabulary at every position would be ${values} numbers; ${maxWholeVocabularyLogprobs} are allowed.`,
+    `The whole vocabulary at every position would be ${values} numbers; ` +
+      `${maxWholeVocabularyLogprobs} are allowed.`,
   );
 }

@@ -22,7 +22,8 @@ export function fitMaxTokens(request: LengthRequest): number {
   const isPromptOnly = maxTokens === 0;
   if (promptLength > maxModelLen || (promptLength === maxModelLen && !isPromptOnly)) {
     throw contextLengthExceeded(
-      `This model's maximum context length is ${maxModelLen} tokens, but the prompt alone has ${promptLength}.`,
+      `This model's maximum context length is ${maxModelLen} tokens, ` +
+        `but the prompt alone has ${promptLength}.`,
       request.promptParam,
     );
   }

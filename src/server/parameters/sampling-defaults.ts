@@ -1,4 +1,7 @@
-/** Sampling values that a model's generation_config.json recommends, for requests that name none of their own. */
+/**
+ * Sampling values that a model's generation_config.json recommends, for requests that name none of their
+ * own.
+ */
 import type { JsonObject } from "../../tokenizer/json";
 
 export interface SamplingDefaults {

@@ -1,4 +1,7 @@
-/** Fields that would change the answer and are not supported: refused, where a field without effect would be ignored. */
+/**
+ * Fields that would change the answer and are not supported: refused, where a field without effect would be
+ * ignored.
+ */
 import { unsupportedParam } from "../http/api-error";
 
 type Body = Readonly<Record<string, unknown>>;

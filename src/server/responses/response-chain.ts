@@ -1,6 +1,6 @@
 /**
- * The conversations behind the responses of one connection, by response id, so that a later request can go on from any of
- * them. The oldest are forgotten when there are too many or their text grows too long.
+ * The conversations behind the responses of one connection, by response id, so that a later request can go
+ * on from any of them. The oldest are forgotten when there are too many or their text grows too long.
  */
 import { maxChainedResponses, maxChainTextLength } from "../../limits";
 import type { JsonObject } from "../../tokenizer/json";

@@ -1,4 +1,6 @@
-/** The typed events of one response in their order, numbered from 0; the same over HTTP and over WebSocket. */
+/**
+ * The typed events of one response in their order, numbered from 0; the same over HTTP and over WebSocket.
+ */
 import type { ChoiceUpdate } from "../generation/choice-assembler";
 import type { ChatTokenLogprobs, LogprobFormat } from "../generation/logprob-format";
 import { chatLogprobs } from "../generation/logprob-format";

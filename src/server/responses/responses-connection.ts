@@ -1,6 +1,7 @@
 /**
- * One WebSocket of the Responses API: requests run one after another, each may go on from a response of this connection, and
- * the running one can be cancelled. Knows a socket only as something that sends text and closes.
+ * One WebSocket of the Responses API: requests run one after another, each may go on from a response of this
+ * connection, and the running one can be cancelled. Knows a socket only as something that sends text and
+ * closes.
  */
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { maxQueuedSocketRequests } from "../../limits";
@@ -149,7 +150,10 @@ export class ResponsesConnection {
     }
   }
 
-  /** An error that belongs to no response, in the flat form of the types and in the nested form of the service. */
+  /**
+   * An error that belongs to no response, in the flat form of the types and in the nested form of the
+   * service.
+   */
   #sendError(error: unknown): void {
     const failure = toApiError("UNKNOWN", error, this.#context.log);
     const { message, code, param, httpStatus } = failure;

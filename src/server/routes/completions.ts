@@ -96,7 +96,10 @@ async function readRequest(
   return completeRequest(context, settings, prompts, maxTokensOfEach, body.stream === true);
 }
 
-/** An echoed prompt shows its own log-probabilities, so they are computed even if only `logprobs` asks for them. */
+/**
+ * An echoed prompt shows its own log-probabilities, so they are computed even if only `logprobs` asks for
+ * them.
+ */
 function readSettings(context: ServerContext, body: CompletionBody, maxTokens: number): GenerationSettings {
   const { vocabSize } = context.engine.limits;
   const logprobs = checkLogprobCount("logprobs", body.logprobs, context.options.maxLogprobs, vocabSize);

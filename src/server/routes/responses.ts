@@ -36,7 +36,10 @@ export const socketLimits = {
   closeOnBackpressureLimit: true,
 };
 
-/** Handlers of the WebSocket. Elysia only finds its socket for routes of the app itself, so they are no plugin. */
+/**
+ * Handlers of the WebSocket. Elysia only finds its socket for routes of the app itself, so they are no
+ * plugin.
+ */
 export function responsesSocket(context: ServerContext) {
   const connections = new Map<string, ResponsesConnection>();
   return {

@@ -1,6 +1,6 @@
 /**
- * The parts of request bodies that several routes share: types only, ranges are checked in parameters/. Plain TypeBox, since
- * Elysia's own integers accept numbers that came as strings.
+ * The parts of request bodies that several routes share: types only, ranges are checked in parameters/.
+ * Plain TypeBox, since Elysia's own integers accept numbers that came as strings.
  */
 import { type TSchema, Type } from "@sinclair/typebox";
 

@@ -1,4 +1,7 @@
-/** One timer for all open streams: it finds those that have been silent and lets them say that they are alive. */
+/**
+ * One timer for all open streams: it finds those that have been silent and lets them say that they are
+ * alive.
+ */
 import { firstKeepAliveMs, nextKeepAliveMs } from "../../limits";
 import type { Clock } from "../dependencies";
 

@@ -1,6 +1,7 @@
 /**
- * The body of one server-sent-events answer. The answer begins with the first thing written, so a request that fails before
- * that still gets a proper status; a client that does not read is cut off once its queue is full.
+ * The body of one server-sent-events answer. The answer begins with the first thing written, so a request
+ * that fails before that still gets a proper status; a client that does not read is cut off once its queue
+ * is full.
  */
 import { maxStreamBacklogBytes } from "../../limits";
 import { ApiError } from "../http/api-error";
@@ -8,9 +9,8 @@ import type { Heartbeat } from "./heartbeat";
 
 const utf8 = new TextEncoder();
 const keepAliveComment = utf8.encode(": keep-alive\n\n");
-const backlogEvent = utf8.encode(
-  `data: ${JSON.stringify(new ApiError(408, "The client does not read its stream.", { code: "client_too_slow" }).body)}\n\n`,
-);
+const backlogError = new ApiError(408, "The client does not read its stream.", { code: "client_too_slow" });
+const backlogEvent = utf8.encode(`data: ${JSON.stringify(backlogError.body)}\n\n`);
 const doneEvent = "data: [DONE]\n\n";
 
 const headers = {
