@@ -6,7 +6,10 @@ export const maxRequestBodyBytes = 32 * 1024 * 1024;
 /** Largest value an id, a token count or a block count may take: they travel as int32. */
 export const maxInt32 = 0x7fff_ffff;
 
-/** Words of request tables, hash chains and generated tokens that are kept for reuse after their requests ended. */
+/**
+ * Words of request tables, hash chains and generated tokens that are kept for reuse after their requests
+ * ended.
+ */
 export const maxPooledBufferWords = 16 * 1024 * 1024;
 
 /** Page-table entries that travel to the device in one scatter; more go in several. */
@@ -17,7 +20,10 @@ export const maxSafetensorsHeaderBytes = 100_000_000;
 
 // --- text in and out ---
 
-/** Longest text in UTF-16 units that the main thread tokenizes itself; longer ones go to the tokenizer's Worker. */
+/**
+ * Longest text in UTF-16 units that the main thread tokenizes itself; longer ones go to the tokenizer's
+ * Worker.
+ */
 export const maxInlineTokenizeLength = 64 * 1024;
 
 /** Texts that may wait for the tokenizer's Worker; one more is refused as overload. */
@@ -40,13 +46,21 @@ export const maxTopLogprobs = 64;
 
 // --- server ---
 
-/** A request body must be complete within this time; a trickle would keep an idle timeout from ever coming. */
+/**
+ * A request body must be complete within this time; a trickle would keep an idle timeout from ever coming.
+ */
 export const bodyDeadlineMs = 30_000;
 
-/** A connection that says nothing is closed after this many seconds; lifted while a request is being answered. */
+/**
+ * A connection that says nothing is closed after this many seconds; lifted while a request is being
+ * answered.
+ */
 export const idleTimeoutSeconds = 30;
 
-/** A silent stream sends a comment after this time, then at this interval; both far below any proxy's patience. */
+/**
+ * A silent stream sends a comment after this time, then at this interval; both far below any proxy's
+ * patience.
+ */
 export const firstKeepAliveMs = 5_000;
 export const nextKeepAliveMs = 10_000;
 

@@ -1,4 +1,7 @@
-/** 200 clients at once, half of which leave, on a pool too small for all: no stream has a gap and no block is lost. */
+/**
+ * 200 clients at once, half of which leave, on a pool too small for all: no stream has a gap and no block is
+ * lost.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { metricValue, settled } from "../support/metrics";
 import { postJson, type ServerProcess, startReferenceServer } from "../support/server-process";
