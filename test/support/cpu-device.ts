@@ -2,17 +2,15 @@
  * Opens the CPU library for tests. Every device gets a copy of the library of its own, because a library holds one device a
  * process and test files share theirs.
  */
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device, type DeviceOptions } from "../../ffi/device";
 import { loadKernelLibrary } from "../../ffi/library";
 import { buildCpuLibrary } from "../../scripts/native-cpu";
 
-const builtPath = join(import.meta.dir, "../../build/native/libgranary_cpu.so");
-
-/** Path of the library; built now where it is absent. */
-export const cpuLibraryPath = existsSync(builtPath) ? builtPath : await buildCpuLibrary();
+/** Path of the library; what is absent or out of date in it is built now. */
+export const cpuLibraryPath = await buildCpuLibrary();
 
 export function openCpuDevice(options: Omit<DeviceOptions, "kind"> = {}): Device {
   const folder = mkdtempSync(join(tmpdir(), "granary-test-library-"));
