@@ -4,8 +4,8 @@
 
 namespace granary::GRANARY_ISA {
 
-// Keys looked at together: their rows of K or V stay in L1 while every query of a task passes over them. A multiple of the
-// columns of a tile.
+// Keys looked at together: their rows of K or V stay in L1 while every query of a task passes over them. A
+// multiple of the columns of a tile.
 constexpr int kKeyBlock = 48;
 
 // One cache (K or V) of one sequence. A row holds all KV heads.
@@ -51,7 +51,8 @@ static inline void findRows(const PagedRows& cache, int64_t begin, int64_t end, 
     const int64_t pageEnd = (page + 1) * cache.pageSize < end ? (page + 1) * cache.pageSize : end;
     const int32_t id = cache.pages[page];
     if (id > 0) {
-      const char* row = cache.cache + id * cache.pageStrideBytes + (j - page * cache.pageSize) * cache.rowBytes();
+      const char* row =
+          cache.cache + id * cache.pageStrideBytes + (j - page * cache.pageSize) * cache.rowBytes();
       for (; j < pageEnd; ++j, row += cache.rowBytes()) {
         block.positions[block.count] = static_cast<int32_t>(j);
         block.rows[block.count++] = row;
@@ -61,7 +62,8 @@ static inline void findRows(const PagedRows& cache, int64_t begin, int64_t end, 
   }
 }
 
-// Walks over the blocks of positions [first, last], each together with the one that follows it (empty at the end).
+// Walks over the blocks of positions [first, last], each together with the one that follows it (empty at the
+// end).
 template <typename Body>
 static inline void forEachBlock(const PagedRows& cache, int64_t first, int64_t last, Body body) {
   const auto endOf = [&](int64_t begin) { return begin + kKeyBlock <= last ? begin + kKeyBlock : last + 1; };
@@ -85,7 +87,8 @@ static inline void selectHead(const PagedRows& cache, const KeyBlock& rows, int 
   }
 }
 
-// Widens the block's head parts into `buffer`, each padded with zeros to `stride` elements, and points the block there.
+// Widens the block's head parts into `buffer`, each padded with zeros to `stride` elements, and points the
+// block there.
 static inline void copyRows(const PagedRows& cache, KeyBlock& block, float* buffer, int64_t stride) {
   for (int i = 0; i < block.count; ++i) {
     float* out = buffer + i * stride;

@@ -36,14 +36,16 @@ struct RowTile {
   float* scores[kTileRows];  // of position 0
 };
 
-RowTile rowTileOf(const GranaryAttention& args, const AttentionRows& rows, int firstRow, int endRow, float* scores) {
+RowTile rowTileOf(const GranaryAttention& args, const AttentionRows& rows, int firstRow, int endRow,
+                  float* scores) {
   RowTile tile;
   tile.count = endRow - firstRow < kTileRows ? endRow - firstRow : kTileRows;
   tile.first = rows.row[firstRow].first;
   tile.last = rows.row[firstRow + tile.count - 1].last;
   for (int r = 0; r < tile.count; ++r) {
     const AttentionRow& row = rows.row[firstRow + r];
-    tile.q[r] = at<const float>(args.q) + row.outRow * args.qStride + static_cast<int64_t>(row.head) * args.headDim;
+    tile.q[r] =
+        at<const float>(args.q) + row.outRow * args.qStride + static_cast<int64_t>(row.head) * args.headDim;
     tile.scores[r] = scores + (firstRow + r) * rows.span.stride() - rows.span.begin;
   }
   return tile;
@@ -56,8 +58,8 @@ void askFor(const char* row, int64_t bytes) {
 
 // Scores of a tile with the keys of a block. The head parts of `next` are asked for on the way.
 template <typename K>
-void scoreBlock(const GranaryAttention& args, const RowTile& tile, const KeyBlock& block, const KeyBlock& next,
-                int64_t headBytes) {
+void scoreBlock(const GranaryAttention& args, const RowTile& tile, const KeyBlock& block,
+                const KeyBlock& next, int64_t headBytes) {
   int begin = 0;
   int end = 0;
   clip(block, tile.first, tile.last, &begin, &end);
@@ -80,29 +82,30 @@ void computeScores(const GranaryAttention& args, const AttentionTask& task, cons
   const PagedRows keys = pagedRows(args, task, true);
   const Vec16 unseen = broadcast(-__builtin_inff());
   for (int64_t i = 0; i < rows.count * rows.span.stride(); i += kLanes) store(scratch.scores + i, unseen);
-  // Copying the block pays when more than one tile of rows reads it: it is widened once, and lies together, where the heads of
-  // other keys between its rows would make them meet in the same sets of L1.
+  // Copying the block pays when more than one tile of rows reads it: it is widened once, and lies together,
+  // where the heads of other keys between its rows would make them meet in the same sets of L1.
   const bool copies = rows.rowsAKvHead > kTileRows;
   const bool readsBf16 = keys.dtype == GRANARY_BF16 && !copies;
   KeyBlock nothing;
   nothing.count = 0;
-  forEachBlock(keys, rows.firstPosition(), rows.lastPosition(), [&](const KeyBlock& block, const KeyBlock& next) {
-    for (int h = 0; h < rows.numKvHeads(); ++h) {
-      KeyBlock own;
-      KeyBlock ownNext;
-      selectHead(keys, block, rows.firstKvHead + h, own);
-      selectHead(keys, next, rows.firstKvHead + h, ownNext);
-      if (copies) copyRows(keys, own, scratch.block, roundUp(args.headDim, kLanes));
-      const int begin = h * rows.rowsAKvHead;
-      const int end = begin + rows.rowsAKvHead;
-      for (int r = begin; r < end; r += kTileRows) {
-        const RowTile tile = rowTileOf(args, rows, r, end, scratch.scores);
-        const KeyBlock& ahead = r == begin ? ownNext : nothing;
-        if (readsBf16) scoreBlock<uint16_t>(args, tile, own, ahead, keys.headBytes());
-        else scoreBlock<float>(args, tile, own, ahead, keys.headBytes());
-      }
-    }
-  });
+  forEachBlock(keys, rows.firstPosition(), rows.lastPosition(),
+               [&](const KeyBlock& block, const KeyBlock& next) {
+                 for (int h = 0; h < rows.numKvHeads(); ++h) {
+                   KeyBlock own;
+                   KeyBlock ownNext;
+                   selectHead(keys, block, rows.firstKvHead + h, own);
+                   selectHead(keys, next, rows.firstKvHead + h, ownNext);
+                   if (copies) copyRows(keys, own, scratch.block, roundUp(args.headDim, kLanes));
+                   const int begin = h * rows.rowsAKvHead;
+                   const int end = begin + rows.rowsAKvHead;
+                   for (int r = begin; r < end; r += kTileRows) {
+                     const RowTile tile = rowTileOf(args, rows, r, end, scratch.scores);
+                     const KeyBlock& ahead = r == begin ? ownNext : nothing;
+                     if (readsBf16) scoreBlock<uint16_t>(args, tile, own, ahead, keys.headBytes());
+                     else scoreBlock<float>(args, tile, own, ahead, keys.headBytes());
+                   }
+                 }
+               });
 }
 
 }  // namespace granary::GRANARY_ISA

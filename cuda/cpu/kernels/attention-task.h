@@ -4,7 +4,8 @@
 
 namespace granary::GRANARY_ISA {
 
-// Rows (query, head) of a task: enough to pay for a pass over K and V, few enough for their sums to stay in L2.
+// Rows (query, head) of a task: enough to pay for a pass over K and V, few enough for their sums to stay in
+// L2.
 constexpr int kMaxTaskRows = 64;
 
 struct AttentionTask {
@@ -32,7 +33,8 @@ GRANARY_INLINE int64_t firstVisible(const GranaryAttention& args, int64_t positi
 struct Span {
   int64_t begin, end;
   int64_t length() const { return end - begin; }
-  // Floats between the scores of two rows: an odd number of lines, or the rows of long contexts would meet in one set of L1.
+  // Floats between the scores of two rows: an odd number of lines, or the rows of long contexts would meet in
+  // one set of L1.
   int64_t stride() const { return length() / kLanes % 2 == 0 ? length() + kLanes : length(); }
 };
 
@@ -49,7 +51,8 @@ struct AttentionRow {
   int64_t outRow;
 };
 
-// The rows of a task by KV head, in it by query, in it by query head; so their first and last positions ascend in a KV head.
+// The rows of a task by KV head, in it by query, in it by query head; so their first and last positions
+// ascend in a KV head.
 struct AttentionRows {
   int count;
   int rowsAKvHead;
@@ -62,9 +65,11 @@ struct AttentionRows {
   int64_t lastPosition() const { return row[count - 1].last; }
 };
 
-void runAttentionTask(const GranaryAttention& args, const AttentionTask& task, const AttentionScratch& scratch);
+void runAttentionTask(const GranaryAttention& args, const AttentionTask& task,
+                      const AttentionScratch& scratch);
 
-// Parts of a task: the scores of its rows, q . k * scale, -inf where a row sees nothing; the sums of values by weight.
+// Parts of a task: the scores of its rows, q . k * scale, -inf where a row sees nothing; the sums of values
+// by weight.
 void computeScores(const GranaryAttention& args, const AttentionTask& task, const AttentionRows& rows,
                    const AttentionScratch& scratch);
 void sumValues(const GranaryAttention& args, const AttentionTask& task, const AttentionRows& rows,

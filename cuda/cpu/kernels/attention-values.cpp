@@ -1,7 +1,9 @@
-// Sums of values of a task: sums[r] += weight[r][j] * v[j] over the visible keys j in ascending order, by fma.
+// Sums of values of a task: sums[r] += weight[r][j] * v[j] over the visible keys j in ascending order, by
+// fma.
 //   sums f32 [rows, padded vHeadDim]
-// Keys that a row does not see and holes are left out, never multiplied by zero: what lies there may be anything. A tile takes
-// kValueRows rows of one KV head; the keys that all of them see go together, the edges row by row.
+// Keys that a row does not see and holes are left out, never multiplied by zero: what lies there may be
+// anything. A tile takes kValueRows rows of one KV head; the keys that all of them see go together, the edges
+// row by row.
 #include "../simd/value-tile.h"
 #include "attention-keys.h"
 
@@ -22,7 +24,8 @@ class ValueBlock {
   }
 
   ValueKeys keys(int begin, int end, bool asksAhead) const {
-    return {offsets_ + begin, v_ + begin, asksAhead ? ahead_ + begin : nullptr, nextElementBytes_, end - begin};
+    return {offsets_ + begin, v_ + begin, asksAhead ? ahead_ + begin : nullptr, nextElementBytes_,
+            end - begin};
   }
 
   const KeyBlock& block;
@@ -42,7 +45,8 @@ void addValues(const AttentionRows& rows, int firstRow, int numRows, const Value
   float* sums = scratch.sums + firstRow * stride;
   int commonBegin = 0;
   int commonEnd = 0;
-  clip(values.block, rows.row[firstRow + numRows - 1].first, rows.row[firstRow].last, &commonBegin, &commonEnd);
+  clip(values.block, rows.row[firstRow + numRows - 1].first, rows.row[firstRow].last, &commonBegin,
+       &commonEnd);
   const auto addEdge = [&](int r, bool isFront) {
     int begin = 0;
     int end = 0;
@@ -66,21 +70,23 @@ void sumValues(const GranaryAttention& args, const AttentionTask& task, const At
   const int64_t stride = roundUp(args.vHeadDim, kLanes);
   for (int64_t i = 0; i < rows.count * stride; i += kLanes) store(scratch.sums + i, zero());
   const bool copies = cache.dtype == GRANARY_BF16 || stride != args.vHeadDim || rows.rowsAKvHead > kValueRows;
-  forEachBlock(cache, rows.firstPosition(), rows.lastPosition(), [&](const KeyBlock& block, const KeyBlock& next) {
-    for (int h = 0; h < rows.numKvHeads(); ++h) {
-      KeyBlock own;
-      KeyBlock ownNext;
-      selectHead(cache, block, rows.firstKvHead + h, own);
-      selectHead(cache, next, rows.firstKvHead + h, ownNext);
-      if (copies) copyRows(cache, own, scratch.block, stride);
-      const ValueBlock values(own, ownNext, cache.elementBytes(), rows.span.begin);
-      const int begin = h * rows.rowsAKvHead;
-      const int end = begin + rows.rowsAKvHead;
-      for (int r = begin; r < end; r += kValueRows) {
-        addValues(rows, r, end - r < kValueRows ? end - r : kValueRows, values, r == begin, scratch, stride);
-      }
-    }
-  });
+  forEachBlock(cache, rows.firstPosition(), rows.lastPosition(),
+               [&](const KeyBlock& block, const KeyBlock& next) {
+                 for (int h = 0; h < rows.numKvHeads(); ++h) {
+                   KeyBlock own;
+                   KeyBlock ownNext;
+                   selectHead(cache, block, rows.firstKvHead + h, own);
+                   selectHead(cache, next, rows.firstKvHead + h, ownNext);
+                   if (copies) copyRows(cache, own, scratch.block, stride);
+                   const ValueBlock values(own, ownNext, cache.elementBytes(), rows.span.begin);
+                   const int begin = h * rows.rowsAKvHead;
+                   const int end = begin + rows.rowsAKvHead;
+                   for (int r = begin; r < end; r += kValueRows) {
+                     addValues(rows, r, end - r < kValueRows ? end - r : kValueRows, values, r == begin,
+                               scratch, stride);
+                   }
+                 }
+               });
 }
 
 }  // namespace granary::GRANARY_ISA

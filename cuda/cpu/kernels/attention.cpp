@@ -1,5 +1,5 @@
-// Attention over paged KV: splits the work into tasks (sequence, block of queries, some query heads) and lays out the scratch.
-// The arithmetic is in attention-task.cpp, attention-scores.cpp and attention-values.cpp.
+// Attention over paged KV: splits the work into tasks (sequence, block of queries, some query heads) and lays
+// out the scratch. The arithmetic is in attention-task.cpp, attention-scores.cpp and attention-values.cpp.
 // Bound: memory for decode (K and V are read once for all heads of a group), the fma units for prefill.
 #include "attention-keys.h"
 #include "attention-task.h"
@@ -8,7 +8,8 @@ namespace granary::GRANARY_ISA {
 
 namespace {
 
-// Scores of one task, 8 MiB: with fewer rows a long context would read K and V from memory once for every few rows.
+// Scores of one task, 8 MiB: with fewer rows a long context would read K and V from memory once for every few
+// rows.
 constexpr int64_t kScoreFloats = 2 << 20;
 
 int groupSize(const GranaryAttention& args) { return args.numQHeads / args.numKvHeads; }
@@ -19,7 +20,8 @@ int64_t rowFloats(const GranaryAttention& args, int64_t length) {
   return roundUp(args.windowLeft < 0 || windowed > length ? length : windowed, kLanes) + 2 * kLanes;
 }
 
-// Room for as many rows as a task may have, within the bound; at least for one query and the heads of a group.
+// Room for as many rows as a task may have, within the bound; at least for one query and the heads of a
+// group.
 int64_t scoreFloats(const GranaryAttention& args) {
   const int64_t row = rowFloats(args, args.maxSeqLen);
   const int64_t fewest = row * (groupSize(args) < kMaxTaskRows ? groupSize(args) : kMaxTaskRows);
@@ -68,8 +70,9 @@ int64_t queriesATask(const GranaryAttention& args, int64_t length, int heads) {
   return queries < 1 ? 1 : queries;
 }
 
-// A sequence with few queries is read row by row with all KV heads, as it lies in memory; one with many takes a KV head a task,
-// whose keys stay in L1 for all its queries. `split` asks for that many times more tasks, down to single heads.
+// A sequence with few queries is read row by row with all KV heads, as it lies in memory; one with many takes
+// a KV head a task, whose keys stay in L1 for all its queries. `split` asks for that many times more tasks,
+// down to single heads.
 Cut cutOf(const GranaryAttention& args, int64_t sequence, int split) {
   const int group = groupSize(args);
   const int64_t queries = numQueries(args, sequence);
@@ -82,7 +85,8 @@ Cut cutOf(const GranaryAttention& args, int64_t sequence, int split) {
   if (heads > group) heads = heads / group * group;
   Cut cut;
   cut.heads = heads;
-  cut.headPieces = heads >= group ? (args.numQHeads + heads - 1) / heads : args.numKvHeads * ((group + heads - 1) / heads);
+  cut.headPieces =
+      heads >= group ? (args.numQHeads + heads - 1) / heads : args.numKvHeads * ((group + heads - 1) / heads);
   cut.queries = queriesATask(args, length, heads);
   cut.blocks = queries == 0 ? 0 : (queries - 1) / cut.queries + 1;
   return cut;
@@ -148,7 +152,8 @@ void attention(const GranaryAttention& args) {
   float* threads = at<float>(args.scratch + static_cast<granary_address>(layout.startsBytes));
   int split = 1;
   int64_t tasks = countTasks(args, split, starts);
-  while (tasks > 0 && tasks < numThreads() && split < args.numQHeads) tasks = countTasks(args, split *= 2, starts);
+  while (tasks > 0 && tasks < numThreads() && split < args.numQHeads)
+    tasks = countTasks(args, split *= 2, starts);
   forEachTask(static_cast<int32_t>(tasks), [&](int32_t task, int32_t thread) {
     float* own = threads + thread * layout.threadFloats();
     const AttentionScratch scratch = {own, own + layout.scores, own + layout.scores + layout.block};

@@ -1,4 +1,5 @@
-// Linear layer and gated activation together: the very bits of granary_linear into gateUp and granary_glu from there.
+// Linear layer and gated activation together: the very bits of granary_linear into gateUp and granary_glu
+// from there.
 #include "kernel.h"
 
 namespace granary::GRANARY_ISA {

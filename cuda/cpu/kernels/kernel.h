@@ -1,4 +1,5 @@
-// What every kernel file needs: the lanes, the reductions, the pool, and the declarations of its own instruction set.
+// What every kernel file needs: the lanes, the reductions, the pool, and the declarations of its own
+// instruction set.
 #pragma once
 #include "../runtime/library.h"
 #include "../runtime/thread-pool.h"
@@ -35,6 +36,8 @@ GRANARY_INLINE T* at(granary_address address) {
   return reinterpret_cast<T*>(address);
 }
 
-GRANARY_INLINE int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+GRANARY_INLINE int64_t roundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace granary::GRANARY_ISA

@@ -1,5 +1,6 @@
 // Linear layer.
-//   out = x * weight^T (+ bias) (+ residual); x f32 [rows, inColumns], weight f32 or bf16 [outColumns, inColumns]
+//   out = x * weight^T (+ bias) (+ residual); x f32 [rows, inColumns], weight f32 or bf16 [outColumns,
+//   inColumns]
 // A task is a block of rows and a piece of columns. Arithmetic and bound: product.cpp.
 #include "kernel.h"
 #include "product.h"

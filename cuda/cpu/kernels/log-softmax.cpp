@@ -1,5 +1,6 @@
 // Log-softmax of rows.
-//   out[r][c] = (logits[r][c] - max) - log(sum of e^(logits[r] - max))     f32 [rows, columns]; a NaN fills its row
+//   out[r][c] = (logits[r][c] - max) - log(sum of e^(logits[r] - max))     f32 [rows, columns]; a NaN fills
+//   its row
 // One row a task: the sum is one reduction. Bound: the exponential.
 #include <math.h>
 
@@ -26,8 +27,8 @@ void logSoftmaxRow(float* out, const float* logits, int64_t columns) {
 void logSoftmax(const GranaryLogSoftmax& args) {
   forEachRange(args.rows, 24 * static_cast<int64_t>(args.columns), [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t r = begin; r < end; ++r) {
-      logSoftmaxRow(at<float>(args.out) + r * args.outStride, at<const float>(args.logits) + r * args.logitsStride,
-                    args.columns);
+      logSoftmaxRow(at<float>(args.out) + r * args.outStride,
+                    at<const float>(args.logits) + r * args.logitsStride, args.columns);
     }
   });
 }

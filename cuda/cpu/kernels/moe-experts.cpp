@@ -1,8 +1,10 @@
 // Mixture of experts.
-//   out[r] = sum over j of weights[r][j] * down_e(activation(gate_e x[r]) * (up_e x[r])), e = ids[r][j], in the order of j
-// The (row, j) pairs are sorted by expert, so that an expert's weights are read once for all its rows; their results are kept
-// apart and summed for each row in the order of j, by fma from zero, and then the residual is added.
-// A task is a piece of an expert's output columns. Bound: memory for few rows, as product.cpp for many.
+//   out[r] = sum over j of weights[r][j] * down_e(activation(gate_e x[r]) * (up_e x[r])), e = ids[r][j], in
+//   the order of j
+// The (row, j) pairs are sorted by expert, so that an expert's weights are read once for all its rows; their
+// results are kept apart and summed for each row in the order of j, by fma from zero, and then the residual
+// is added. A task is a piece of an expert's output columns. Bound: memory for few rows, as product.cpp for
+// many.
 #include "glu.h"
 #include "kernel.h"
 #include "product.h"
@@ -63,10 +65,11 @@ void sortByExpert(const GranaryMoeExperts& args, const Scratch& scratch) {
   scratch.starts[0] = 0;
 }
 
-// One product for every expert that has pairs; `columns` outputs each, in pieces. productOf(expert, firstPair) describes it.
+// One product for every expert that has pairs; `columns` outputs each, in pieces. productOf(expert,
+// firstPair) describes it.
 template <typename ProductOf>
-void multiplyExperts(const GranaryMoeExperts& args, const Scratch& scratch, int64_t columns, int64_t inColumns,
-                     ProductOf productOf) {
+void multiplyExperts(const GranaryMoeExperts& args, const Scratch& scratch, int64_t columns,
+                     int64_t inColumns, ProductOf productOf) {
   const int64_t pairsAnExpert = 1 + static_cast<int64_t>(args.rows) * args.topK / args.numExperts;
   const int32_t pieces = numPieces(columns, pairsAnExpert * inColumns);
   forEachTask(args.numExperts * pieces, [&](int32_t task, int32_t thread) {
@@ -89,7 +92,8 @@ const void* expertWeight(const GranaryMoeExperts& args, granary_address weight, 
 
 void combineRow(const GranaryMoeExperts& args, const Scratch& scratch, int64_t row) {
   float* out = at<float>(args.out) + row * args.outStride;
-  const float* residual = args.residual == 0 ? nullptr : at<const float>(args.residual) + row * args.residualStride;
+  const float* residual =
+      args.residual == 0 ? nullptr : at<const float>(args.residual) + row * args.residualStride;
   const float* weights = at<const float>(args.weights) + row * args.topK;
   const int32_t* pairs = scratch.pairOfSlot + row * args.topK;
   for (int64_t begin = 0; begin < args.hidden; begin += kLanes) {

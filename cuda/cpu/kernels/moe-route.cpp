@@ -42,9 +42,10 @@ void routeRow(const GranaryMoeRoute& args, int64_t row) {
 }  // namespace
 
 void moeRoute(const GranaryMoeRoute& args) {
-  forEachRange(args.rows, 8 * static_cast<int64_t>(args.numExperts), [&](int64_t begin, int64_t end, int32_t) {
-    for (int64_t r = begin; r < end; ++r) routeRow(args, r);
-  });
+  forEachRange(args.rows, 8 * static_cast<int64_t>(args.numExperts),
+               [&](int64_t begin, int64_t end, int32_t) {
+                 for (int64_t r = begin; r < end; ++r) routeRow(args, r);
+               });
 }
 
 }  // namespace granary::GRANARY_ISA

@@ -5,7 +5,8 @@
 namespace granary::GRANARY_ISA {
 
 // The first of the four words for counter {c0, c1, c2, c3}.
-static inline uint32_t philox(uint32_t key0, uint32_t key1, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3) {
+static inline uint32_t philox(uint32_t key0, uint32_t key1, uint32_t c0, uint32_t c1, uint32_t c2,
+                              uint32_t c3) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t product0 = static_cast<uint64_t>(0xd2511f53u) * c0;
     const uint64_t product1 = static_cast<uint64_t>(0xcd9e8d57u) * c2;

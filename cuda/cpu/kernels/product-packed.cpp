@@ -1,8 +1,9 @@
-// Products of many rows: the rows are packed once into tiles that stay in L2, the weight passes by panel by panel in blocks of
-// its length, packed too (bf16 widened) unless few rows would repay it, so that the inner loop reads L1 in order.
+// Products of many rows: the rows are packed once into tiles that stay in L2, the weight passes by panel by
+// panel in blocks of its length, packed too (bf16 widened) unless few rows would repay it, so that the inner
+// loop reads L1 in order.
 //
-// Between blocks the sixteen lanes of every sum are kept as they are, so a lane still adds its elements in ascending order, and
-// the tree is applied once at the end.
+// Between blocks the sixteen lanes of every sum are kept as they are, so a lane still adds its elements in
+// ascending order, and the tree is applied once at the end.
 // Bound: the fma units. Aim: more than half of their peak from sixteen rows on.
 #include "../simd/packed-tile.h"
 #include "product-parts.h"
@@ -19,7 +20,8 @@ constexpr int64_t kPanelColumns = kPanelTiles * kTileColumns;
 // Packed rows stay in L2 beside the weights that stream through it and the sums of one panel.
 constexpr int64_t kMaxPackedBytes = 768 << 10;
 constexpr int64_t kMaxPackedRows = 96;
-// Row tiles up to which an f32 panel is read where it lies: packing it would cost more than the strided reads.
+// Row tiles up to which an f32 panel is read where it lies: packing it would cost more than the strided
+// reads.
 constexpr int64_t kMaxTilesInPlace = 8;
 
 constexpr int64_t kPanelFloats = kBlockLength * kPanelColumns;
@@ -43,12 +45,13 @@ struct Block {
 };
 
 PanelTile panelTileOf(const Product& product, const Packed& packed, const Block& block, int64_t tile) {
-  if (block.inPlace == nullptr) return {packed.panel + tile * kBlockLength * kTileColumns, kLanes, kTileColumns * kLanes};
+  if (block.inPlace == nullptr)
+    return {packed.panel + tile * kBlockLength * kTileColumns, kLanes, kTileColumns * kLanes};
   return {block.inPlace + tile * kTileColumns * product.inColumns, product.inColumns, kLanes};
 }
 
-// What call number `call` of `calls` asks for of the weight rows that the next block or panel begins with: a part of a row, or
-// two rows when the calls are few. Spread evenly, because a burst would wait for memory.
+// What call number `call` of `calls` asks for of the weight rows that the next block or panel begins with: a
+// part of a row, or two rows when the calls are few. Spread evenly, because a burst would wait for memory.
 template <typename W>
 Ahead aheadOf(const Product& product, const W* next, int64_t call, int64_t calls, const float* nothing) {
   const int64_t partsARow = calls < kPanelColumns ? 1 : calls / kPanelColumns;
@@ -60,7 +63,8 @@ Ahead aheadOf(const Product& product, const W* next, int64_t call, int64_t calls
            call % partsARow * (kBlockLength / kLanes * stepBytes / partsARow);
   };
   const int64_t c = call / partsARow * rowsACall;
-  return {rowAt(c), rowsACall == 2 ? rowAt(c + 1) : reinterpret_cast<const char*>(nothing), stepBytes / partsARow};
+  return {rowAt(c), rowsACall == 2 ? rowAt(c + 1) : reinterpret_cast<const char*>(nothing),
+          stepBytes / partsARow};
 }
 
 // Multiplies every packed row with one block of a panel.
@@ -76,18 +80,22 @@ void multiplyBlock(const Product& product, const Packed& packed, const ProductRa
     const int64_t row = part.rowBegin + tile * kTileRows;
     for (int64_t t = 0; t * kTileColumns < columns; ++t, ++call) {
       const int64_t column = part.columnBegin + t * kTileColumns;
-      const ProductTile result = {product, row, column, part.rowEnd - row, least(part.columnEnd - column, kTileColumns)};
+      const ProductTile result = {product, row, column, part.rowEnd - row,
+                                  least(part.columnEnd - column, kTileColumns)};
       add(x, panelTileOf(product, packed, block, t), block.steps(),
-          packed.sums + (tile * kPanelTiles + t) * kTileSums * kLanes, aheadOf(product, next, call, calls, x), result);
+          packed.sums + (tile * kPanelTiles + t) * kTileSums * kLanes, aheadOf(product, next, call, calls, x),
+          result);
     }
   }
 }
 
 template <typename W>
-void packPanel(const Product& product, const Packed& packed, const W* weight, int64_t columns, const Block& block) {
+void packPanel(const Product& product, const Packed& packed, const W* weight, int64_t columns,
+               const Block& block) {
   for (int64_t t = 0; t * kTileColumns < columns; ++t) {
     packTile<kTileColumns, W>(packed.panel + t * kBlockLength * kTileColumns,
-                              static_cast<int>(least(columns - t * kTileColumns, kTileColumns)), block.begin, block.end,
+                              static_cast<int>(least(columns - t * kTileColumns, kTileColumns)), block.begin,
+                              block.end,
                               [&](int64_t c) { return weight + (t * kTileColumns + c) * product.inColumns; });
   }
 }
@@ -110,7 +118,9 @@ void multiplyPanel(const Product& product, const Packed& packed, const ProductRa
       if (isWhole && packed.numTiles <= kMaxTilesInPlace) block.inPlace = weight + begin;
     }
     if (block.inPlace == nullptr) packPanel(product, packed, weight, columns, block);
-    const W* next = !block.isLast ? weight + block.end : isLast ? nullptr : weight + kPanelColumns * product.inColumns;
+    const W* next = !block.isLast ? weight + block.end
+                    : isLast      ? nullptr
+                                  : weight + kPanelColumns * product.inColumns;
     multiplyBlock(product, packed, part, block, next);
   }
 }
@@ -143,7 +153,8 @@ int64_t packedRows(int64_t inColumns, int64_t workspaceBytes) {
   return least(most / roundUp(inColumns, kLanes) / kTileRows * kTileRows, kMaxPackedRows);
 }
 
-void multiplyPacked(const Product& product, const ProductRange& range, Workspace workspace, int64_t rowsAtOnce) {
+void multiplyPacked(const Product& product, const ProductRange& range, Workspace workspace,
+                    int64_t rowsAtOnce) {
   float* memory = reinterpret_cast<float*>(workspace.memory);
   ProductRange part = range;
   for (; part.rowBegin < range.rowEnd; part.rowBegin += rowsAtOnce) {

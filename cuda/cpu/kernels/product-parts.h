@@ -10,7 +10,8 @@ namespace granary::GRANARY_ISA {
 void multiplyStreamed(const Product& product, const ProductRange& range);
 
 // Packs rows and weight panels into the workspace. `rowsAtOnce` is what packedRows says.
-void multiplyPacked(const Product& product, const ProductRange& range, Workspace workspace, int64_t rowsAtOnce);
+void multiplyPacked(const Product& product, const ProductRange& range, Workspace workspace,
+                    int64_t rowsAtOnce);
 
 GRANARY_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 

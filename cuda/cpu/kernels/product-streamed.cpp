@@ -1,4 +1,5 @@
-// Products of few rows: every weight row is read once, from where it lies, by tiles that keep their sums in registers.
+// Products of few rows: every weight row is read once, from where it lies, by tiles that keep their sums in
+// registers.
 // Bound: memory. Aim: the read rate of the machine.
 #include "product-parts.h"
 

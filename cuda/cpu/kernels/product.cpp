@@ -7,8 +7,8 @@ namespace granary::GRANARY_ISA {
 
 namespace {
 
-// From so many rows on packing pays for itself: as soon as a second row tile would read an f32 weight again, later when a bf16
-// weight has to be widened into the panel first.
+// From so many rows on packing pays for itself: as soon as a second row tile would read an f32 weight again,
+// later when a bf16 weight has to be widened into the panel first.
 constexpr int64_t kMinPackedRows = kTileRows + 1;
 constexpr int64_t kMinPackedRowsBf16 = 24;
 

@@ -1,4 +1,5 @@
-// Products of activations with a weight, piece by piece on one thread; linear layers and experts are made of these.
+// Products of activations with a weight, piece by piece on one thread; linear layers and experts are made of
+// these.
 #pragma once
 #include <stdint.h>
 
@@ -30,7 +31,8 @@ struct ProductRange {
 // Computes a range. An element's bits do not depend on the range it is asked for in.
 void multiplyRange(const Product& product, const ProductRange& range, Workspace workspace);
 
-// Rows that multiplyRange packs at a time: a range of a multiple of this reads the weight once for so many rows.
+// Rows that multiplyRange packs at a time: a range of a multiple of this reads the weight once for so many
+// rows.
 int64_t packedRows(int64_t inColumns, int64_t workspaceBytes);
 
 }  // namespace granary::GRANARY_ISA

@@ -1,4 +1,5 @@
-// What lies between the projection and attention: norm and rotation of q and k, and the write of k and v to their pages.
+// What lies between the projection and attention: norm and rotation of q and k, and the write of k and v to
+// their pages.
 //   qkv f32 [rows, numQHeads * headDim | numKvHeads * headDim | numKvHeads * vHeadDim]
 //   qOut f32 [rows, numQHeads * headDim]; caches in kvDtype, rounded once to nearest even
 // One piece of rows a task. Bound: memory.
@@ -27,7 +28,8 @@ void rotateNeighbours(float* head, const float* cosSin, int32_t pairs) {
   }
 }
 
-void prepareHead(const GranaryQkv& args, float* head, const float* in, granary_address norm, const float* cosSin) {
+void prepareHead(const GranaryQkv& args, float* head, const float* in, granary_address norm,
+                 const float* cosSin) {
   if (norm != 0) {
     const Vec16 factor = broadcast(rmsFactor(in, args.headDim, args.eps));
     const Vec16 offset = broadcast(args.normWeightOffset);
@@ -43,7 +45,8 @@ void prepareHead(const GranaryQkv& args, float* head, const float* in, granary_a
 
 // Row `location` of one cache: all its heads, of `dim` elements each.
 template <typename T>
-T* cacheRow(granary_address cache, int64_t pageStrideBytes, int64_t location, int64_t pageSize, int64_t rowElements) {
+T* cacheRow(granary_address cache, int64_t pageStrideBytes, int64_t location, int64_t pageSize,
+            int64_t rowElements) {
   char* page = at<char>(cache) + location / pageSize * pageStrideBytes;
   return reinterpret_cast<T*>(page) + location % pageSize * rowElements;
 }
@@ -52,7 +55,8 @@ template <typename T>
 void writeKv(const GranaryQkv& args, const float* k, const float* v, const float* cosSin, int64_t location) {
   const int64_t headDim = args.headDim;
   const int64_t vElements = static_cast<int64_t>(args.numKvHeads) * args.vHeadDim;
-  T* kOut = cacheRow<T>(args.kCache, args.kPageStrideBytes, location, args.pageSize, args.numKvHeads * headDim);
+  T* kOut =
+      cacheRow<T>(args.kCache, args.kPageStrideBytes, location, args.pageSize, args.numKvHeads * headDim);
   T* vOut = cacheRow<T>(args.vCache, args.vPageStrideBytes, location, args.pageSize, vElements);
   float head[kMaxHeadDim];
   for (int64_t h = 0; h < args.numKvHeads; ++h) {

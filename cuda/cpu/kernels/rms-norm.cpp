@@ -1,6 +1,6 @@
 // RMS norm with an optional residual.
-//   residual[r] += x[r], stored; out[r] = y * (1 / sqrt(mean(y^2) + eps)) * (weight + weightOffset), y = residual or x
-//   x, residual, out f32 [rows, columns]; weight f32 or bf16 [columns]
+//   residual[r] += x[r], stored; out[r] = y * (1 / sqrt(mean(y^2) + eps)) * (weight + weightOffset), y =
+//   residual or x x, residual, out f32 [rows, columns]; weight f32 or bf16 [columns]
 // One piece of rows a task. Bound: memory.
 #include "kernel.h"
 

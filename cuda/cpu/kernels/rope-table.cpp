@@ -1,5 +1,6 @@
 // Cosines and sines of the rotary embedding.
-//   out[r][i] = {cos, sin}(positions[r] * inverseFrequencies[i]) * scale     f32 [rows, pairs, 2], angles in float64
+//   out[r][i] = {cos, sin}(positions[r] * inverseFrequencies[i]) * scale     f32 [rows, pairs, 2], angles in
+//   float64
 // One piece of rows a task. Bound: the C library's cos and sin.
 #include <math.h>
 

@@ -47,7 +47,8 @@ void adjustLogits(const GranarySample& args, const GranarySamplingParams& params
     if (id >= 0 && id < vocab) logits[id] += at<const float>(args.biasValues)[biases + i];
   }
   if (at<const int32_t>(args.positions)[row] < params.suppressBelow) {
-    const int32_t* ids = at<const int32_t>(args.suppressedIds) + static_cast<int64_t>(slot) * args.suppressedCapacity;
+    const int32_t* ids =
+        at<const int32_t>(args.suppressedIds) + static_cast<int64_t>(slot) * args.suppressedCapacity;
     for (int32_t i = 0; i < params.numSuppressed && i < args.suppressedCapacity; ++i) {
       if (ids[i] >= 0 && ids[i] < vocab) logits[ids[i]] = -__builtin_inff();
     }

@@ -7,6 +7,7 @@
 namespace granary::GRANARY_ISA {
 
 // Penalties, biases, suppression and mask, in this order, in place.
-void adjustLogits(const GranarySample& args, const GranarySamplingParams& params, int64_t row, int32_t slot, float* logits);
+void adjustLogits(const GranarySample& args, const GranarySamplingParams& params, int64_t row, int32_t slot,
+                  float* logits);
 
 }  // namespace granary::GRANARY_ISA

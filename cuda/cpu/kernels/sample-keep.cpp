@@ -1,7 +1,8 @@
 // min-p, top-k and top-p over the weights of one row.
 //
-// top-k selects, and a nucleus behind it walks the selected in order. A nucleus alone does not sort the vocabulary: weights are
-// summed by bins of the scaled logit, the bin in which the sum passes top-p is found, and only that one is sorted.
+// top-k selects, and a nucleus behind it walks the selected in order. A nucleus alone does not sort the
+// vocabulary: weights are summed by bins of the scaled logit, the bin in which the sum passes top-p is found,
+// and only that one is sorted.
 #include "sample-keep.h"
 
 #include "kernel.h"
@@ -10,7 +11,8 @@ namespace granary::GRANARY_ISA {
 
 namespace {
 
-// Bins are 1/64 wide in the exponent; the last one takes all that lies below -32, less than 1e-9 of the mass of any vocabulary.
+// Bins are 1/64 wide in the exponent; the last one takes all that lies below -32, less than 1e-9 of the mass
+// of any vocabulary.
 constexpr float kBinsPerUnit = 64;
 
 int binOf(float scaled) {
@@ -30,8 +32,10 @@ void keepMinP(float minP, int32_t vocab, float* scaled, float* weights) {
   }
 }
 
-// Tokens of a descending list that the nucleus keeps: those in front of which less than topP of the total lies.
-int64_t nucleusLength(const Ranked* ranked, int64_t count, const float* weights, double before, double bound) {
+// Tokens of a descending list that the nucleus keeps: those in front of which less than topP of the total
+// lies.
+int64_t nucleusLength(const Ranked* ranked, int64_t count, const float* weights, double before,
+                      double bound) {
   double sum = before;
   for (int64_t i = 0; i < count; ++i) {
     if (i > 0 && sum >= bound) return i;
@@ -40,7 +44,8 @@ int64_t nucleusLength(const Ranked* ranked, int64_t count, const float* weights,
   return count;
 }
 
-void keepTopK(const GranarySamplingParams& params, int32_t vocab, const SampleScratch& scratch, const float* scaled) {
+void keepTopK(const GranarySamplingParams& params, int32_t vocab, const SampleScratch& scratch,
+              const float* scaled) {
   int64_t kept = params.topK;
   selectLargest(scaled, vocab, kept, scratch.ranked);
   if (params.topP < 1) {
@@ -89,7 +94,8 @@ void keepNucleus(float topP, int32_t vocab, float* scaled, const SampleScratch& 
 
 }  // namespace
 
-void keepLikely(const GranarySamplingParams& params, int32_t vocab, float* scaled, const SampleScratch& scratch) {
+void keepLikely(const GranarySamplingParams& params, int32_t vocab, float* scaled,
+                const SampleScratch& scratch) {
   if (params.minP > 0) keepMinP(params.minP, vocab, scaled, scratch.weights);
   if (params.topK > 0 && params.topK < vocab) keepTopK(params, vocab, scratch, scaled);
   else if (params.topP < 1) keepNucleus(params.topP, vocab, scaled, scratch);

@@ -1,7 +1,8 @@
 // Sampling: one token a row.
 //   logits f32 [rows, vocab], changed in place -> out int32 [rows], lastTokens int32 [numSlots]
-// A row is one task, and everything in it is a function of its own logits, parameters and position: the same token comes out
-// whatever the batch. After the draw a row whose parameters use counts adds its token to its slot's counts.
+// A row is one task, and everything in it is a function of its own logits, parameters and position: the same
+// token comes out whatever the batch. After the draw a row whose parameters use counts adds its token to its
+// slot's counts.
 #include "../simd/select.h"
 #include "kernel.h"
 #include "philox.h"
@@ -31,7 +32,8 @@ int32_t firstEqual(const float* in, int64_t count, float value) {
   return -1;
 }
 
-// Logits less their maximum, divided by the temperature; the maximum becomes an exact 0 even if it is infinite.
+// Logits less their maximum, divided by the temperature; the maximum becomes an exact 0 even if it is
+// infinite.
 void scaleLogits(float* logits, int64_t count, float largest, float temperature) {
   const float infinity = __builtin_inff();
   if (largest == infinity) {
@@ -47,7 +49,8 @@ double blockSum(const float* weights, int64_t begin, int64_t count) {
   return static_cast<double>(sumOf(weights + begin, count - begin < kDrawBlock ? count - begin : kDrawBlock));
 }
 
-// The first id whose cumulative weight exceeds u times the total. Should rounding leave that bound unreached, the last one.
+// The first id whose cumulative weight exceeds u times the total. Should rounding leave that bound unreached,
+// the last one.
 int32_t draw(const float* weights, int64_t count, double u) {
   double total = 0;
   for (int64_t b = 0; b < count; b += kDrawBlock) total += blockSum(weights, b, count);
@@ -81,8 +84,8 @@ int32_t sampleRow(const GranarySample& args, int64_t row, int32_t slot, const Sa
   mapRow(scratch.weights, logits, args.vocab, [](Vec16 a) { return exp(a); });
   keepLikely(params, args.vocab, logits, scratch);
   const uint32_t position = static_cast<uint32_t>(at<const int32_t>(args.positions)[row]);
-  const uint32_t random = philox(params.seedLow, params.seedHigh, position, static_cast<uint32_t>(params.choice),
-                                 static_cast<uint32_t>(args.draw), 0);
+  const uint32_t random = philox(params.seedLow, params.seedHigh, position,
+                                 static_cast<uint32_t>(params.choice), static_cast<uint32_t>(args.draw), 0);
   return draw(scratch.weights, args.vocab, (random + 0.5) / 4294967296.0);
 }
 
@@ -114,17 +117,18 @@ int64_t sampleScratchBytes(const GranarySample& args) { return layoutOf(args).th
 void sample(const GranarySample& args) {
   const Layout layout = layoutOf(args);
   const int32_t* slots = at<const int32_t>(args.slots);
-  forEachRange(args.rows, 40 * static_cast<int64_t>(args.vocab), [&](int64_t begin, int64_t end, int32_t thread) {
-    char* own = at<char>(args.scratch) + thread * layout.threadBytes();
-    const SampleScratch scratch = {
-        reinterpret_cast<float*>(own),
-        reinterpret_cast<Ranked*>(own + layout.weights),
-        reinterpret_cast<double*>(own + layout.weights + layout.ranked),
-    };
-    for (int64_t r = begin; r < end; ++r) {
-      if (slots[r] >= 0) recordToken(args, r, slots[r], sampleRow(args, r, slots[r], scratch));
-    }
-  });
+  forEachRange(args.rows, 40 * static_cast<int64_t>(args.vocab),
+               [&](int64_t begin, int64_t end, int32_t thread) {
+                 char* own = at<char>(args.scratch) + thread * layout.threadBytes();
+                 const SampleScratch scratch = {
+                     reinterpret_cast<float*>(own),
+                     reinterpret_cast<Ranked*>(own + layout.weights),
+                     reinterpret_cast<double*>(own + layout.weights + layout.ranked),
+                 };
+                 for (int64_t r = begin; r < end; ++r) {
+                   if (slots[r] >= 0) recordToken(args, r, slots[r], sampleRow(args, r, slots[r], scratch));
+                 }
+               });
 }
 
 }  // namespace granary::GRANARY_ISA

@@ -1,5 +1,6 @@
 // The k best log-probabilities of a row, and value and rank of the chosen token.
-//   logprobs f32 [rows, columns] -> ids int32, values f32 [rows, k]; chosenValues f32, chosenRanks int32 [rows]
+//   logprobs f32 [rows, columns] -> ids int32, values f32 [rows, k]; chosenValues f32, chosenRanks int32
+//   [rows]
 // A piece of rows a task. Bound: one read of the row.
 #include "../simd/select.h"
 #include "kernel.h"
@@ -22,7 +23,8 @@ int32_t rankOf(const float* logprobs, int64_t columns, float value) {
   const Vec16 bound = broadcast(value);
   int64_t greater = 0;
   int64_t i = 0;
-  for (; i + kLanes <= columns; i += kLanes) greater += __builtin_popcount(greaterMask(load(logprobs + i), bound));
+  for (; i + kLanes <= columns; i += kLanes)
+    greater += __builtin_popcount(greaterMask(load(logprobs + i), bound));
   for (; i < columns; ++i) greater += logprobs[i] > value;
   return static_cast<int32_t>(greater + 1);
 }

@@ -1,5 +1,5 @@
-// Prepared weights: plain row-major here, so preparing is a conversion, and synthetic values in place of a source.
-// One piece of rows a task. Bound: memory; for synthetic values the float64 conversions.
+// Prepared weights: plain row-major here, so preparing is a conversion, and synthetic values in place of a
+// source. One piece of rows a task. Bound: memory; for synthetic values the float64 conversions.
 #include <math.h>
 
 #include "kernel.h"
@@ -8,7 +8,8 @@ namespace granary::GRANARY_ISA {
 
 namespace {
 
-// One row of the source, widened to f32 in pieces on the stack. memcpy, because a mapped file may be unaligned.
+// One row of the source, widened to f32 in pieces on the stack. memcpy, because a mapped file may be
+// unaligned.
 constexpr int64_t kPiece = 256;
 
 void widenPiece(float* out, const char* in, int32_t dtype, int64_t count) {

@@ -13,7 +13,8 @@ void checkShape(Check& check, const GranaryAttention& args) {
   check.atLeast("numSeqs", args.numSeqs, 0);
   check.atLeast("numKvHeads", args.numKvHeads, 1);
   check.atLeast("numQHeads", args.numQHeads, 1);
-  if (!check.failed()) check.that(args.numQHeads % args.numKvHeads == 0, "numQHeads", "is no multiple of numKvHeads");
+  if (!check.failed())
+    check.that(args.numQHeads % args.numKvHeads == 0, "numQHeads", "is no multiple of numKvHeads");
   check.atLeast("headDim", args.headDim, 1);
   check.atMost("headDim", args.headDim, kMaxHeadDim);
   check.atLeast("vHeadDim", args.vHeadDim, 1);
@@ -43,7 +44,8 @@ void checkOperands(Check& check, const GranaryAttention& args) {
   check.atLeast("vPageStrideBytes", args.vPageStrideBytes, rowHeads * args.vHeadDim);
 }
 
-// Scratch and table are sized by bounds, so a length beyond them would write or read elsewhere. Always checked: it is cheap.
+// Scratch and table are sized by bounds, so a length beyond them would write or read elsewhere. Always
+// checked: it is cheap.
 void checkLengths(Check& check, const GranaryAttention& args) {
   const int64_t tableTokens = static_cast<int64_t>(args.tableWidth) * args.pageSize;
   const int32_t* seqLens = int32At(args.seqLens);
@@ -52,7 +54,8 @@ void checkLengths(Check& check, const GranaryAttention& args) {
     check.atMost("seqLens", seqLens[s], args.maxSeqLen);
     check.atMost("seqLens", seqLens[s], tableTokens);
     if (args.queryStarts == 0 || check.failed()) continue;
-    const int64_t queries = static_cast<int64_t>(int32At(args.queryStarts)[s + 1]) - int32At(args.queryStarts)[s];
+    const int64_t queries =
+        static_cast<int64_t>(int32At(args.queryStarts)[s + 1]) - int32At(args.queryStarts)[s];
     check.atLeast("queryStarts, its tokens of one sequence", queries, 0);
     check.atMost("queryStarts, its tokens of one sequence", queries, args.maxQueryTokens);
   }
@@ -62,13 +65,15 @@ void verifySequences(Check& check, const GranaryAttention& args) {
   for (int32_t s = 0; s < args.numSeqs && !check.failed(); ++s) {
     const int64_t length = int32At(args.seqLens)[s];
     if (length == 0) continue;
-    const int64_t queries =
-        args.queryStarts == 0 ? args.tokensPerRow : int32At(args.queryStarts)[s + 1] - int32At(args.queryStarts)[s];
+    const int64_t queries = args.queryStarts == 0
+                                ? args.tokensPerRow
+                                : int32At(args.queryStarts)[s + 1] - int32At(args.queryStarts)[s];
     check.atMost("tokens of a sequence", queries, length);
     check.atLeast("tableRows", int32At(args.tableRows)[s], 0);
     if (check.failed() || queries == 0) return;
     // A query always sees itself, so the pages of the sequence's queries cannot be holes.
-    const int32_t* pages = int32At(args.pageTable) + static_cast<int64_t>(int32At(args.tableRows)[s]) * args.tableWidth;
+    const int32_t* pages =
+        int32At(args.pageTable) + static_cast<int64_t>(int32At(args.tableRows)[s]) * args.tableWidth;
     for (int64_t p = (length - queries) / args.pageSize; p <= (length - 1) / args.pageSize; ++p) {
       check.that(pages[p] > 0, "pageTable", "has a hole where the sequence's own queries stand");
     }

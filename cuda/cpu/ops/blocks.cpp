@@ -1,4 +1,5 @@
-// The ops on whole cache blocks: granary_zero_blocks and granary_copy_blocks. A task is a piece of the (block, field) pairs.
+// The ops on whole cache blocks: granary_zero_blocks and granary_copy_blocks. A task is a piece of the
+// (block, field) pairs.
 #include <string.h>
 
 #include "../runtime/check.h"
@@ -9,7 +10,9 @@ using namespace granary;
 
 namespace {
 
-const GranaryField* fieldsAt(granary_address address) { return reinterpret_cast<const GranaryField*>(address); }
+const GranaryField* fieldsAt(granary_address address) {
+  return reinterpret_cast<const GranaryField*>(address);
+}
 const int32_t* idsAt(granary_address address) { return reinterpret_cast<const int32_t*>(address); }
 
 char* payloadOf(const GranaryField& field, int64_t id) {
@@ -35,14 +38,15 @@ GRANARY_EXPORT int32_t granary_zero_blocks(const GranaryZeroBlocks* args) {
   if (check.failed() || args->numFields == 0 || args->numIds == 0) return check.status();
   const GranaryField* fields = fieldsAt(args->fields);
   const int32_t* ids = idsAt(args->ids);
-  forEachRange(args->numIds, blockBytes(fields, args->numFields) / 4, [&](int64_t begin, int64_t end, int32_t) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (ids[i] < 0) continue;
-      for (int32_t f = 0; f < args->numFields; ++f) {
-        memset(payloadOf(fields[f], ids[i]), 0, static_cast<size_t>(fields[f].payloadBytes));
-      }
-    }
-  });
+  forEachRange(args->numIds, blockBytes(fields, args->numFields) / 4,
+               [&](int64_t begin, int64_t end, int32_t) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   if (ids[i] < 0) continue;
+                   for (int32_t f = 0; f < args->numFields; ++f) {
+                     memset(payloadOf(fields[f], ids[i]), 0, static_cast<size_t>(fields[f].payloadBytes));
+                   }
+                 }
+               });
   return GRANARY_OK;
 }
 
@@ -63,7 +67,8 @@ GRANARY_EXPORT int32_t granary_copy_blocks(const GranaryCopyBlocks* args) {
   const GranaryField* sources = fieldsAt(args->sources);
   const GranaryField* destinations = fieldsAt(args->destinations);
   for (int32_t f = 0; f < args->numFields; ++f) {
-    check.that(sources[f].payloadBytes == destinations[f].payloadBytes, "destinations", "differs from sources in payload");
+    check.that(sources[f].payloadBytes == destinations[f].payloadBytes, "destinations",
+               "differs from sources in payload");
   }
   if (check.failed()) return check.status();
   const int32_t* from = idsAt(args->sourceIds);

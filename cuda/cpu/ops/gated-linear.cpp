@@ -14,7 +14,8 @@ GRANARY_EXPORT int32_t granary_gated_linear(const GranaryGatedLinear* args) {
   check.atMost("columns", args->columns, INT32_MAX / 2);
   check.activation("dtype", args->dtype);
   check.storage("weightDtype", args->weightDtype);
-  check.that(args->activation == GRANARY_SILU || args->activation == GRANARY_GELU_TANH, "activation", "is unknown");
+  check.that(args->activation == GRANARY_SILU || args->activation == GRANARY_GELU_TANH, "activation",
+             "is unknown");
   check.present("x", args->x);
   check.present("weight", args->weight);
   check.present("gateUp", args->gateUp);

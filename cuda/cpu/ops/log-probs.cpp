@@ -33,7 +33,8 @@ GRANARY_EXPORT int32_t granary_top_logprobs(const GranaryTopLogprobs* args) {
     check.present("ids", args->ids);
     check.present("values", args->values);
   }
-  if (args->chosen != 0 && verifies()) check.inRange("chosen", args->chosen, args->rows, INT32_MIN, args->columns);
+  if (args->chosen != 0 && verifies())
+    check.inRange("chosen", args->chosen, args->rows, INT32_MIN, args->columns);
   if (check.failed()) return check.status();
   kernels().topLogprobs(*args);
   return GRANARY_OK;

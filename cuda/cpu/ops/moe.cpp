@@ -21,7 +21,8 @@ void checkExpertShape(Check& check, const GranaryMoeExperts& args) {
   check.atLeast("inner", args.inner, 1);
   check.activation("dtype", args.dtype);
   check.storage("weightDtype", args.weightDtype);
-  check.that(args.activation == GRANARY_SILU || args.activation == GRANARY_GELU_TANH, "activation", "is unknown");
+  check.that(args.activation == GRANARY_SILU || args.activation == GRANARY_GELU_TANH, "activation",
+             "is unknown");
 }
 
 }  // namespace
@@ -30,7 +31,8 @@ GRANARY_EXPORT int32_t granary_moe_route(const GranaryMoeRoute* args) {
   Check check("moe_route", args);
   if (check.failed()) return check.status();
   checkChoice(check, args->rows, args->numExperts, args->topK);
-  check.that(args->routing >= GRANARY_SOFTMAX_TOPK && args->routing <= GRANARY_TOPK_SOFTMAX, "routing", "is unknown");
+  check.that(args->routing >= GRANARY_SOFTMAX_TOPK && args->routing <= GRANARY_TOPK_SOFTMAX, "routing",
+             "is unknown");
   check.present("logits", args->logits);
   check.present("ids", args->ids);
   check.present("weights", args->weights);

@@ -21,7 +21,8 @@ void checkCache(Check& check, const GranaryQkv& args) {
   // Page 0 is nobody's: a location is either absent or behind it.
   const int32_t* locations = reinterpret_cast<const int32_t*>(args.locations);
   for (int32_t r = 0; r < args.rows; ++r) {
-    if (locations[r] >= 0 && locations[r] < args.pageSize) check.that(false, "locations", "names a row of page 0");
+    if (locations[r] >= 0 && locations[r] < args.pageSize)
+      check.that(false, "locations", "names a row of page 0");
   }
 }
 

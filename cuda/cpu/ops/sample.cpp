@@ -40,7 +40,8 @@ GRANARY_EXPORT int32_t granary_sample(const GranarySample* args) {
     check.present("biasValues", args->biasValues);
   }
   if (args->suppressedCapacity > 0) check.present("suppressedIds", args->suppressedIds);
-  if (!check.failed() && verifies()) check.inRange("slots", args->slots, args->rows, INT32_MIN, args->numSlots);
+  if (!check.failed() && verifies())
+    check.inRange("slots", args->slots, args->rows, INT32_MIN, args->numSlots);
   if (check.failed()) return check.status();
   kernels().sample(*args);
   return GRANARY_OK;

@@ -24,7 +24,8 @@ GRANARY_EXPORT int32_t granary_resolve_tokens(const GranaryResolveTokens* args) 
   check.atLeast("numSlots", args->numSlots, 0);
   check.present("ids", args->ids);
   check.present("lastTokens", args->lastTokens);
-  if (verifies()) check.inRange("ids", args->ids, args->rows, -static_cast<int64_t>(args->numSlots), INT64_MAX);
+  if (verifies())
+    check.inRange("ids", args->ids, args->rows, -static_cast<int64_t>(args->numSlots), INT64_MAX);
   if (check.failed()) return check.status();
   int32_t* ids = at<int32_t>(args->ids);
   for (int32_t r = 0; r < args->rows; ++r) {

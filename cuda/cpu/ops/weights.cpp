@@ -34,14 +34,17 @@ GRANARY_EXPORT int64_t granary_weight_bytes(const GranaryWeight* args) {
   return args->totalRows * args->columns * (args->dtype == GRANARY_BF16 ? 2 : 4);
 }
 
-GRANARY_EXPORT int32_t granary_weight_is_plain(int32_t dtype) { return dtype == GRANARY_F32 || dtype == GRANARY_BF16; }
+GRANARY_EXPORT int32_t granary_weight_is_plain(int32_t dtype) {
+  return dtype == GRANARY_F32 || dtype == GRANARY_BF16;
+}
 
 GRANARY_EXPORT int32_t granary_prepare_weight(const GranaryWeight* args) {
   Check check("prepare_weight", args);
   if (check.failed()) return check.status();
   checkRange(check, *args);
   check.present("hostSource", args->hostSource);
-  check.that(args->sourceDtype >= GRANARY_F32 && args->sourceDtype <= GRANARY_F16, "sourceDtype", "is no float type");
+  check.that(args->sourceDtype >= GRANARY_F32 && args->sourceDtype <= GRANARY_F16, "sourceDtype",
+             "is no float type");
   if (check.failed()) return check.status();
   kernels().prepareWeight(*args);
   return GRANARY_OK;

@@ -1,4 +1,5 @@
-// Argument checks of one call: each op states its rules up front; the first broken one is kept as text, and nothing runs.
+// Argument checks of one call: each op states its rules up front; the first broken one is kept as text, and
+// nothing runs.
 #pragma once
 #include "error.h"
 #include "library.h"
@@ -25,23 +26,25 @@ class Check {
   void present(const char* name, granary_address address) { that(address != 0, name, "is absent"); }
   void atLeast(const char* name, int64_t value, int64_t bound) {
     if (failed() || value >= bound) return;
-    status_ = fail(GRANARY_INVALID, op_, "%s is %lld, at least %lld is needed", name, static_cast<long long>(value),
-                   static_cast<long long>(bound));
+    status_ = fail(GRANARY_INVALID, op_, "%s is %lld, at least %lld is needed", name,
+                   static_cast<long long>(value), static_cast<long long>(bound));
   }
   void atMost(const char* name, int64_t value, int64_t bound) {
     if (failed() || value <= bound) return;
-    status_ = fail(GRANARY_INVALID, op_, "%s is %lld, at most %lld is allowed", name, static_cast<long long>(value),
-                   static_cast<long long>(bound));
+    status_ = fail(GRANARY_INVALID, op_, "%s is %lld, at most %lld is allowed", name,
+                   static_cast<long long>(value), static_cast<long long>(bound));
   }
   // Activations are float32 here.
   void activation(const char* name, int32_t dtype) {
     if (failed() || dtype == GRANARY_F32) return;
-    status_ = fail(GRANARY_UNSUPPORTED, op_, "%s is %d, the CPU library computes in float32 only", name, dtype);
+    status_ =
+        fail(GRANARY_UNSUPPORTED, op_, "%s is %d, the CPU library computes in float32 only", name, dtype);
   }
   // Weights and KV may be bfloat16 too.
   void storage(const char* name, int32_t dtype) {
     if (failed() || dtype == GRANARY_F32 || dtype == GRANARY_BF16) return;
-    status_ = fail(GRANARY_UNSUPPORTED, op_, "%s is %d, only float32 and bfloat16 are stored here", name, dtype);
+    status_ =
+        fail(GRANARY_UNSUPPORTED, op_, "%s is %d, only float32 and bfloat16 are stored here", name, dtype);
   }
   // For the verifying mode: element `index` of the int32 array `name` must lie in [low, high).
   void inRange(const char* name, granary_address array, int64_t count, int64_t low, int64_t high);

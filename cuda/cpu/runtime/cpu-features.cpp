@@ -39,12 +39,9 @@ Isa chooseIsa(const char** reason) {
 
 const char* featuresOf(Isa isa) {
   switch (isa) {
-    case Isa::avx512:
-      return "avx2 fma f16c avx512f avx512bw avx512dq avx512vl";
-    case Isa::avx2:
-      return "avx2 fma f16c";
-    default:
-      return "";
+    case Isa::avx512: return "avx2 fma f16c avx512f avx512bw avx512dq avx512vl";
+    case Isa::avx2: return "avx2 fma f16c";
+    default: return "";
   }
 }
 

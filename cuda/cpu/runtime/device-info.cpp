@@ -1,4 +1,5 @@
-// What this machine is: processor, memory that is left to this process (control group limits included), threads in use.
+// What this machine is: processor, memory that is left to this process (control group limits included),
+// threads in use.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,8 @@ int64_t memoryInfoBytes(const char* key) {
   char line[256];
   int64_t kibibytes = 0;
   while (fgets(line, sizeof line, file) != nullptr) {
-    if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), ": %" SCNd64, &kibibytes) == 1) break;
+    if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), ": %" SCNd64, &kibibytes) == 1)
+      break;
   }
   fclose(file);
   return kibibytes * 1024;

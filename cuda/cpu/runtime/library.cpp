@@ -43,10 +43,12 @@ int32_t checkInit(const GranaryInit* args) {
   if (args == nullptr) return fail(GRANARY_INVALID, "init", "the argument block is null");
   if (isInitialised()) return fail(GRANARY_INVALID, "init", "the library is initialised already");
   if (args->deviceOrdinal != 0) {
-    return fail(GRANARY_INVALID, "init", "deviceOrdinal is %d, the CPU library has device 0 only", args->deviceOrdinal);
+    return fail(GRANARY_INVALID, "init", "deviceOrdinal is %d, the CPU library has device 0 only",
+                args->deviceOrdinal);
   }
   if (args->numThreads < 1 || args->numThreads > kMaxThreads) {
-    return fail(GRANARY_INVALID, "init", "numThreads is %d, it must be in [1, %d]", args->numThreads, kMaxThreads);
+    return fail(GRANARY_INVALID, "init", "numThreads is %d, it must be in [1, %d]", args->numThreads,
+                kMaxThreads);
   }
   if (args->workspaceBytes < 0) return fail(GRANARY_INVALID, "init", "workspaceBytes is negative");
   return GRANARY_OK;
@@ -70,7 +72,8 @@ GRANARY_EXPORT int32_t granary_abi_version(void) { return GRANARY_ABI_VERSION; }
 
 GRANARY_EXPORT int32_t granary_probe(int32_t deviceOrdinal) {
   if (deviceOrdinal != 0) {
-    return fail(GRANARY_UNSUPPORTED, "probe", "deviceOrdinal is %d, the CPU library has device 0 only", deviceOrdinal);
+    return fail(GRANARY_UNSUPPORTED, "probe", "deviceOrdinal is %d, the CPU library has device 0 only",
+                deviceOrdinal);
   }
   const char* reason = "";
   if (chooseIsa(&reason) == Isa::none) return fail(GRANARY_UNSUPPORTED, "probe", "%s", reason);
@@ -86,15 +89,18 @@ GRANARY_EXPORT int32_t granary_init(const GranaryInit* args) {
   const int64_t bytes = workspaceBytesOf(*args);
   // Aligned to huge pages, because packed rows are walked in strides that would miss in the page tables.
   const int64_t memoryBytes = bytes * args->numThreads + kHugePageBytes;
-  void* memory = mmap(nullptr, static_cast<size_t>(memoryBytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return fail(GRANARY_OUT_OF_MEMORY, "init", "no room for a workspace of %lld bytes a thread",
-                                        static_cast<long long>(bytes));
+  void* memory = mmap(nullptr, static_cast<size_t>(memoryBytes), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return fail(GRANARY_OUT_OF_MEMORY, "init", "no room for a workspace of %lld bytes a thread",
+                static_cast<long long>(bytes));
   madvise(memory, static_cast<size_t>(memoryBytes), MADV_HUGEPAGE);
   if (!startThreads(args->numThreads)) {
     munmap(memory, static_cast<size_t>(memoryBytes));
     return fail(GRANARY_OUT_OF_MEMORY, "init", "%d threads could not be started", args->numThreads - 1);
   }
-  const uint64_t aligned = (reinterpret_cast<uint64_t>(memory) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  const uint64_t aligned =
+      (reinterpret_cast<uint64_t>(memory) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
   state = {
       .kernels = kernelsOf(isa),
       .verifies = args->debugChecks != 0,

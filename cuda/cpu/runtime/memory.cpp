@@ -57,18 +57,23 @@ using namespace granary;
 GRANARY_EXPORT void* granary_alloc(int64_t bytes) { return allocate("alloc", bytes); }
 GRANARY_EXPORT int32_t granary_free(granary_address address) { return release("free", address); }
 GRANARY_EXPORT void* granary_alloc_pinned(int64_t bytes) { return allocate("alloc_pinned", bytes); }
-GRANARY_EXPORT int32_t granary_free_pinned(granary_address address) { return release("free_pinned", address); }
+GRANARY_EXPORT int32_t granary_free_pinned(granary_address address) {
+  return release("free_pinned", address);
+}
 
-GRANARY_EXPORT int32_t granary_copy(granary_address destination, granary_address source, int64_t bytes, int32_t kind) {
+GRANARY_EXPORT int32_t granary_copy(granary_address destination, granary_address source, int64_t bytes,
+                                    int32_t kind) {
   Check check("copy", &bytes);
   check.atLeast("bytes", bytes, 0);
-  check.that(kind >= GRANARY_HOST_TO_DEVICE && kind <= GRANARY_DEVICE_TO_DEVICE, "kind", "is no GranaryCopyKind");
+  check.that(kind >= GRANARY_HOST_TO_DEVICE && kind <= GRANARY_DEVICE_TO_DEVICE, "kind",
+             "is no GranaryCopyKind");
   if (bytes > 0) {
     check.present("destination", destination);
     check.present("source", source);
   }
   if (check.failed()) return check.status();
-  memmove(reinterpret_cast<void*>(destination), reinterpret_cast<const void*>(source), static_cast<size_t>(bytes));
+  memmove(reinterpret_cast<void*>(destination), reinterpret_cast<const void*>(source),
+          static_cast<size_t>(bytes));
   return GRANARY_OK;
 }
 

@@ -1,8 +1,8 @@
 // The pool: workers spin for up to 50 us after their last task, then sleep in the kernel until the next fork.
 //
-// One word counts the tasks that nobody has taken yet. A thread takes a task by lowering it, and reads what the task is only
-// afterwards: as long as a taken task is unfinished the caller cannot publish the next fork, so what is read belongs to it. A
-// worker that wakes late finds nothing and delays nobody.
+// One word counts the tasks that nobody has taken yet. A thread takes a task by lowering it, and reads what
+// the task is only afterwards: as long as a taken task is unfinished the caller cannot publish the next fork,
+// so what is read belongs to it. A worker that wakes late finds nothing and delays nobody.
 #include "thread-pool.h"
 
 #include <immintrin.h>
@@ -66,13 +66,15 @@ void awaitTasks() {
   const int64_t deadline = nowNs() + kSpinNs;
   do {
     for (int i = 0; i < 64; ++i) {
-      if (pool.untaken.load(std::memory_order_acquire) > 0 || pool.stopping.load(std::memory_order_relaxed)) return;
+      if (pool.untaken.load(std::memory_order_acquire) > 0 || pool.stopping.load(std::memory_order_relaxed))
+        return;
       _mm_pause();
     }
   } while (nowNs() < deadline);
   const uint32_t seen = pool.wakeups.load(std::memory_order_seq_cst);
   pool.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  // The caller publishes tasks and then looks for sleepers, a worker counts itself and then looks for tasks: one sees the other.
+  // The caller publishes tasks and then looks for sleepers, a worker counts itself and then looks for tasks:
+  // one sees the other.
   if (pool.untaken.load(std::memory_order_seq_cst) <= 0 && !pool.stopping.load(std::memory_order_seq_cst)) {
     pool.wakeups.wait(seen, std::memory_order_seq_cst);
   }
@@ -85,7 +87,8 @@ void wakeSleepers() {
   pool.wakeups.notify_all();
 }
 
-// Round to nearest, subnormals kept, all exceptions masked: results must not depend on what a host program set.
+// Round to nearest, subnormals kept, all exceptions masked: results must not depend on what a host program
+// set.
 constexpr unsigned kDefaultMxcsr = 0x1f80;
 
 void* workerMain(void* argument) {

@@ -1,5 +1,6 @@
-// Dot products of R rows with C rows at once: 16 lanes over the length by fma in ascending order, a zero-filled tail, the one
-// tree. A result depends on its own two rows only, never on the tile it was computed in.
+// Dot products of R rows with C rows at once: 16 lanes over the length by fma in ascending order, a
+// zero-filled tail, the one tree. A result depends on its own two rows only, never on the tile it was
+// computed in.
 #pragma once
 #include "reduce.h"
 
@@ -56,9 +57,11 @@ using DotTile = void (*)(const X* const* x, const W* const* w, int64_t length, c
 
 template <typename X, typename W, typename Emit, int R>
 GRANARY_INLINE DotTile<X, W, Emit> dotTileOfColumns(int columns) {
-  constexpr DotTile<X, W, Emit> few[] = {dotTile<R, 1, X, W, Emit>, dotTile<R, 2, X, W, Emit>, dotTile<R, 3, X, W, Emit>};
+  constexpr DotTile<X, W, Emit> few[] = {dotTile<R, 1, X, W, Emit>, dotTile<R, 2, X, W, Emit>,
+                                         dotTile<R, 3, X, W, Emit>};
   if constexpr (kTileColumns == 6) {
-    constexpr DotTile<X, W, Emit> more[] = {dotTile<R, 4, X, W, Emit>, dotTile<R, 5, X, W, Emit>, dotTile<R, 6, X, W, Emit>};
+    constexpr DotTile<X, W, Emit> more[] = {dotTile<R, 4, X, W, Emit>, dotTile<R, 5, X, W, Emit>,
+                                            dotTile<R, 6, X, W, Emit>};
     if (columns > 3) return more[columns - 4];
   }
   return few[columns - 1];

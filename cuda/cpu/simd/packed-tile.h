@@ -1,4 +1,5 @@
-// The inner loop of packed products: one block of the length for a tile of rows and columns, the sums in registers.
+// The inner loop of packed products: one block of the length for a tile of rows and columns, the sums in
+// registers.
 #pragma once
 #include "dot-tile.h"
 
@@ -37,8 +38,8 @@ static inline void packTile(float* packed, int count, int64_t begin, int64_t end
   }
 }
 
-// x is [step][kTileRows][16]. `isFirst` starts the sums, `isLast` applies the tree and emits them as dotTile does; between
-// blocks the sixteen lanes of every sum are kept in `kept`.
+// x is [step][kTileRows][16]. `isFirst` starts the sums, `isLast` applies the tree and emits them as dotTile
+// does; between blocks the sixteen lanes of every sum are kept in `kept`.
 template <bool isFirst, bool isLast, typename Emit>
 static void addBlock(const float* x, PanelTile w, int64_t steps, float* kept, Ahead ahead, const Emit& emit) {
   const float* wRow[kTileColumns];
@@ -60,7 +61,8 @@ static void addBlock(const float* x, PanelTile w, int64_t steps, float* kept, Ah
     for (int c = 0; c < kTileColumns; ++c) {
       const Vec16 b = inRegister(load(wRow[c] + k));
 #pragma GCC unroll 8
-      for (int r = 0; r < kTileRows; ++r) sums[r * kTileColumns + c] = fma(a[r], b, sums[r * kTileColumns + c]);
+      for (int r = 0; r < kTileRows; ++r)
+        sums[r * kTileColumns + c] = fma(a[r], b, sums[r * kTileColumns + c]);
     }
   }
   if constexpr (isLast) {
@@ -73,7 +75,8 @@ static void addBlock(const float* x, PanelTile w, int64_t steps, float* kept, Ah
 }
 
 template <typename Emit>
-using AddBlock = void (*)(const float* x, PanelTile w, int64_t steps, float* kept, Ahead ahead, const Emit& emit);
+using AddBlock = void (*)(const float* x, PanelTile w, int64_t steps, float* kept, Ahead ahead,
+                          const Emit& emit);
 
 template <typename Emit>
 GRANARY_INLINE AddBlock<Emit> addBlockOf(bool isFirst, bool isLast) {

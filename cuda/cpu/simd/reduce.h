@@ -1,4 +1,5 @@
-// The one reduction tree: lanes l and l + 8, then l and l + 4, l + 2, l + 1. Alone or eight vectors at a time, the same bits.
+// The one reduction tree: lanes l and l + 8, then l and l + 4, l + 2, l + 1. Alone or eight vectors at a
+// time, the same bits.
 #pragma once
 #include "vec16.h"
 
@@ -41,7 +42,8 @@ GRANARY_INLINE __m256 reduceSums(const Vec16* in) {
 
 // Lanes below `count` of eight, for masked loads and stores.
 GRANARY_INLINE __m256i firstLanes(int64_t count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
 }  // namespace granary::GRANARY_ISA

@@ -1,5 +1,5 @@
-// Walks over one row in steps of sixteen: lane l sees elements l, l + 16, l + 32 ... in ascending order, and the tail is filled
-// with zeros (or what the caller says). The row reductions of every op are these.
+// Walks over one row in steps of sixteen: lane l sees elements l, l + 16, l + 32 ... in ascending order, and
+// the tail is filled with zeros (or what the caller says). The row reductions of every op are these.
 #pragma once
 #include "bf16.h"
 #include "reduce.h"

@@ -1,4 +1,5 @@
-// Selection of the largest entries of a row without sorting it: descending by value, equal values by ascending id.
+// Selection of the largest entries of a row without sorting it: descending by value, equal values by
+// ascending id.
 #pragma once
 #include <algorithm>
 
@@ -24,8 +25,9 @@ struct RanksHigher {
   bool operator()(Ranked a, Ranked b) const { return a.key > b.key; }
 };
 
-// Writes the k best of `count` values to the front of `buffer`, sorted; `buffer` has room for min(2 * k + 16, count + 16).
-// Values are taken in while they beat the k-th best so far, which rarely happens behind the first few thousand.
+// Writes the k best of `count` values to the front of `buffer`, sorted; `buffer` has room for min(2 * k + 16,
+// count + 16). Values are taken in while they beat the k-th best so far, which rarely happens behind the
+// first few thousand.
 static inline void selectLargest(const float* values, int64_t count, int64_t k, Ranked* buffer) {
   const int64_t capacity = 2 * k < count ? 2 * k : count;
   int64_t used = 0;

@@ -1,4 +1,5 @@
-// Weighted sums of rows: sums[r] += p[r][i] * v[i] over keys i in ascending order, by fma, several rows and vectors at once.
+// Weighted sums of rows: sums[r] += p[r][i] * v[i] over keys i in ascending order, by fma, several rows and
+// vectors at once.
 #pragma once
 #include "vec16.h"
 
@@ -12,8 +13,8 @@ constexpr int kValueRows = 2;
 constexpr int kValueVectors = 2;
 #endif
 
-// Keys of one call: weights of key i stand at offsets[i] of every p row, values at v[i]. Where `ahead` is there, its rows, of
-// elements of so many bytes, are asked for on the way.
+// Keys of one call: weights of key i stand at offsets[i] of every p row, values at v[i]. Where `ahead` is
+// there, its rows, of elements of so many bytes, are asked for on the way.
 struct ValueKeys {
   const int32_t* offsets;
   const float* const* v;
@@ -24,7 +25,8 @@ struct ValueKeys {
 
 // D vectors from element `column` on, for R rows of sums that lie `stride` apart.
 template <int R, int D, bool asksAhead>
-static void valueTile(float* sums, int64_t stride, const float* const* p, const ValueKeys& keys, int64_t column) {
+static void valueTile(float* sums, int64_t stride, const float* const* p, const ValueKeys& keys,
+                      int64_t column) {
   Vec16 s[R * D];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
@@ -75,7 +77,8 @@ static void valueRowsOf(int rows, float* sums, int64_t stride, const float* cons
 }
 
 // The whole width of `rows` <= kValueRows rows; `stride` is a multiple of sixteen.
-static inline void accumulateValues(int rows, float* sums, int64_t stride, const float* const* p, const ValueKeys& keys) {
+static inline void accumulateValues(int rows, float* sums, int64_t stride, const float* const* p,
+                                    const ValueKeys& keys) {
   if (keys.ahead != nullptr) valueRowsOf<true>(rows, sums, stride, p, keys);
   else valueRowsOf<false>(rows, sums, stride, p, keys);
 }

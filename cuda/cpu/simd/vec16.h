@@ -1,8 +1,9 @@
 // Sixteen f32 lanes: one AVX-512 register or two AVX2 registers, with the same bits out of either.
 //
-// Every file that includes this is compiled once an instruction set; GRANARY_ISA names the namespace, so that no symbol of
-// one set can be linked into the other. Only operations that IEEE 754 defines exactly are offered (no approximate
-// reciprocals), and nothing here is contracted: an fma happens where fma() is written and nowhere else.
+// Every file that includes this is compiled once an instruction set; GRANARY_ISA names the namespace, so that
+// no symbol of one set can be linked into the other. Only operations that IEEE 754 defines exactly are
+// offered (no approximate reciprocals), and nothing here is contracted: an fma happens where fma() is written
+// and nowhere else.
 #pragma once
 #include <immintrin.h>
 #include <stdint.h>
@@ -63,7 +64,8 @@ GRANARY_INLINE uint32_t nanMask(Vec16 a) { return _mm512_cmp_ps_mask(a.v, a.v, _
 GRANARY_INLINE __m256 foldHalves(Vec16 a) {
   return _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
 }
-// The value in a register from here on: a compiler that folds one load into several fmas would read memory for each.
+// The value in a register from here on: a compiler that folds one load into several fmas would read memory
+// for each.
 GRANARY_INLINE Vec16 inRegister(Vec16 a) {
   asm("" : "+v"(a.v));
   return a;
