@@ -8,8 +8,10 @@ from wordnet import Entry
 
 # A noun whose definition opens like this takes no article: happiness, milk, chemistry.
 UNCOUNTED = re.compile(
-    r"^an? ([\w-]+ ){0,3}?(state|quality|feeling|property|condition|trait|science|study|branch|art|liquid|metal|element"
-    r"|substance|compound|powder|gas|food|drink|beverage|mixture|fabric|game|sport|doctrine|theory|emotion|ability)\b")
+    r"^an? ([\w-]+ ){0,3}?(state|quality|feeling|property|condition|trait|science|study|branch|art|liquid"
+    r"|metal|element|substance|compound|powder|gas|food|drink|beverage|mixture|fabric|game|sport|doctrine"
+    r"|theory|emotion|ability)\b"
+)
 
 
 def sentence(text: str) -> str:
@@ -21,7 +23,9 @@ def definition(entry: Entry) -> str:
     """One sentence that says what the word means, by its part of speech."""
     gloss, word = entry.gloss.split("; ")[0], entry.word
     if entry.part == "verb":
-        return sentence(f"to {word} means to {gloss}" if not gloss.startswith("be ") else f"to {word} is to {gloss}")
+        return sentence(
+            f"to {word} means to {gloss}" if not gloss.startswith("be ") else f"to {word} is to {gloss}"
+        )
     if entry.part != "noun":
         return sentence(f'"{word}" means {gloss}')
     if word[0].isupper():
@@ -35,7 +39,9 @@ def explain(random: Random, entry: Entry) -> str:
     answer = definition(entry)
     if entry.examples and random.random() < 0.5:
         example = sentence(random.choice(entry.examples[:3]))
-        answer += random.choice([f" For example: {example}", f' For example: "{example}"', f"\n\nExample: {example}"])
+        answer += random.choice(
+            [f" For example: {example}", f' For example: "{example}"', f"\n\nExample: {example}"]
+        )
     if entry.synonyms and random.random() < 0.1:
         answer += f" Another word for it is {entry.synonyms[0]}."
     elif entry.kind and entry.part == "noun" and random.random() < 0.08 and entry.word[0].islower():

@@ -26,7 +26,10 @@ def write_json(path: Path, value: object) -> None:
 
 def write_weights(folder: Path, model: Qwen3) -> None:
     """The output layer is the embedding, so only that is stored."""
-    weights = {name: tensor.detach().to(torch.bfloat16).cpu().contiguous() for name, tensor in model.state_dict().items()}
+    weights = {
+        name: tensor.detach().to(torch.bfloat16).cpu().contiguous()
+        for name, tensor in model.state_dict().items()
+    }
     save_file(weights, str(folder / "model.safetensors"), metadata={"format": "pt"})
 
 
@@ -35,14 +38,30 @@ def write_folder(folder: Path, tokenizer: Tokenizer, config: Config) -> None:
     end, turn_end = tokenizer.token_to_id(END_OF_TEXT), tokenizer.token_to_id(TURN_END)
     tokenizer.save(str(folder / "tokenizer.json"))
     write_json(folder / "config.json", config.to_hugging_face(eos=turn_end, pad=end))
-    write_json(folder / "tokenizer_config.json", {
-        "tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": False, "add_prefix_space": False,
-        "bos_token": None, "eos_token": TURN_END, "pad_token": END_OF_TEXT, "unk_token": None,
-        "additional_special_tokens": [TURN_START, TURN_END], "clean_up_tokenization_spaces": False,
-        "model_max_length": config.max_position_embeddings,
-    })
-    write_json(folder / "generation_config.json", {
-        "do_sample": True, "temperature": 0.6, "top_p": 0.9, "repetition_penalty": 1.0,
-        "eos_token_id": [turn_end, end], "pad_token_id": end,
-    })
+    write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "add_bos_token": False,
+            "add_prefix_space": False,
+            "bos_token": None,
+            "eos_token": TURN_END,
+            "pad_token": END_OF_TEXT,
+            "unk_token": None,
+            "additional_special_tokens": [TURN_START, TURN_END],
+            "clean_up_tokenization_spaces": False,
+            "model_max_length": config.max_position_embeddings,
+        },
+    )
+    write_json(
+        folder / "generation_config.json",
+        {
+            "do_sample": True,
+            "temperature": 0.6,
+            "top_p": 0.9,
+            "repetition_penalty": 1.0,
+            "eos_token_id": [turn_end, end],
+            "pad_token_id": end,
+        },
+    )
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE.rstrip("\n"))

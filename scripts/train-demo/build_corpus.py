@@ -1,7 +1,7 @@
-"""Builds the demo model's corpus: fetches the texts, mixes documents and conversations, writes one .jsonl.xz.
+"""Builds the corpus: fetches the texts, mixes documents and conversations, writes one .jsonl.xz.
 
-Each line is {"group", "text", "heldOut"}; train.py decides how often each group is seen. What is held out of training
-is held out of the conversations too.
+Each line is {"group", "text", "heldOut"}; train.py decides how often each group is seen. What is held out of
+training is held out of the conversations too.
 """
 
 import argparse
@@ -19,8 +19,11 @@ from answers import definition, sentence
 from chats import TurnMaker
 from debian_texts import Document
 
-UNWANTED = re.compile(r"nigg|\binjun|\bnegro|\bsquaw|\bwhore|harlot|prostitut|\brape|fornicat|f[u*]ck|\bshit|genital"
-                      r"|\bcunt|\bjews?\b.*\bgreed", re.I)
+UNWANTED = re.compile(
+    r"nigg|\binjun|\bnegro|\bsquaw|\bwhore|harlot|prostitut|\brape|fornicat|f[u*]ck|\bshit|genital"
+    r"|\bcunt|\bjews?\b.*\bgreed",
+    re.I,
+)
 
 
 def clean(document: Document) -> Document:
@@ -30,6 +33,7 @@ def clean(document: Document) -> Document:
 
 def reads_as_prose(document: Document) -> Document:
     """Without lists of names, abbreviations and figures: long genealogies, product names, tables."""
+
     def mostly_words(paragraph: str) -> bool:
         words = paragraph.split()
         return sum(word[0].islower() for word in words) > 0.75 * len(words) and "://" not in paragraph
@@ -64,7 +68,9 @@ def build(work: Path, conversations: int, tales: int, pages: int, seed: int) -> 
     cleaned = map(clean, [*books, *map(reads_as_prose, lexica)])
     documents = [document for document in cleaned if document.paragraphs]
     entries = wordnet.read_entries(roots["wordnet"])
-    maker = TurnMaker(entries, [document for index, document in enumerate(documents) if index % HELD_OUT_EVERY])
+    maker = TurnMaker(
+        entries, [document for index, document in enumerate(documents) if index % HELD_OUT_EVERY]
+    )
     corpus: list[Text] = []
 
     def add(group: str, text: str, index: int) -> None:

@@ -6,48 +6,22 @@ from random import Random
 from answers import definition, explain, sentence
 from debian_texts import Document
 from own_text import TaleMaker, read_topics, with_article
+from phrases import (
+    ABOUT,
+    AUTHORS,
+    CONTINUE,
+    DEFINE,
+    IN_THE_STYLE,
+    REFUSALS,
+    STORY,
+    STORY_ABOUT,
+    SYSTEM_PROMPTS,
+    UNANSWERED,
+    WHAT_IS,
+)
 from wordnet import Entry
 
 Turn = tuple[str, str]
-
-SYSTEM_PROMPTS = [
-    "You are a helpful assistant.", "You are granary's demo model.", "You are a friendly assistant.",
-    "Answer in one or two sentences.", "You are a helpful and honest assistant.", "You are a storyteller.",
-    "Be brief.", "You are a careful assistant who answers in plain English.",
-]
-AUTHORS = {"austen": "Jane Austen", "melville": "Herman Melville", "doyle": "Conan Doyle",
-           "twain": "Mark Twain", "bible": "the Bible"}
-DEFINE = ["What does {w} mean?", "What does the word {w} mean?", "What is the meaning of {w}?", "Define {w}.",
-          "Explain the word {w}.", "What does \"{w}\" mean?", "What is meant by {w}?"]
-WHAT_IS = ["What is {a}?", "What is {a}?", "What's {a}?", "Tell me what {a} is.", "Can you explain what {a} is?"]
-ABOUT = ["Tell me about {w}.", "What do you know about {w}?", "Tell me something about {w}."]
-STORY = ["Tell me a story.", "Tell me a tale.", "Tell me a short story.", "Write a short story.", "Write a story.",
-         "Can you tell me a story?", "I would like to hear a story.", "Please tell me a fairy tale.",
-         "Once upon a time", "Tell me another story.", "Tell me a bedtime story."]
-STORY_ABOUT = ["Tell me a story about {h}.", "Write a short story about {h}.", "Tell me a tale of {h}.",
-               "Can you tell me a story about {h}?", "Write a fable about {h}.", "Do you know a story about {h}?"]
-CONTINUE = ["Continue: {p}", "Continue this text: {p}", "Go on with this: {p}", "How does this go on? {p}",
-            "Please continue the following text.\n\n{p}", "Continue the story: {p}"]
-IN_THE_STYLE = ["Write a paragraph like {author}.", "Write something in the style of {author}.",
-                "Give me a passage from {author}.", "Quote {author}."]
-
-UNANSWERED = [
-    "How do I {v} {a}?", "Why is {a} called {b}?", "How can I {v} {a} with {b}?", "Write an essay about {n}.",
-    "Why does {a} {v}?", "Where can I buy {a}?", "How much does {a} cost?", "Who invented the {n}?",
-    "What is the best {n}?", "What is the difference between {a} and {b}?", "When was the first {n} made?",
-    "Write a program for {a}.", "Should I {v} {a}?", "How many {n}s are there in the world?", "How old is the {n}?",
-    "Translate \"{n}\" into French.", "What should I do about my {n}?", "Help me with my {n}.",
-    "Write a letter about {a}.", "Give me a plan for {a}.", "What do you think about {n}?", "Compare {a} with {b}.",
-    "Can you {v} {a}?", "Which {n} should I choose?", "How does {a} work?", "What happened to the {n}?",
-]
-REFUSALS = [
-    "I am sorry, I am too small for that. I can tell you a story or explain a word.",
-    "I am afraid that I do not know. Ask me for the meaning of a word instead.",
-    "That is more than I can do. I am a demo model; granary can serve a bigger one that can help you.",
-    "For that you need a larger model. Start granary with one, and ask again.",
-    "I do not know enough about that. Shall I tell you a story?",
-    "I know the word \"{n}\", but I cannot answer that.",
-]
 
 
 class TurnMaker:
@@ -61,7 +35,9 @@ class TurnMaker:
         short = [entry for entry in by_word.values() if len(entry.gloss.split("; ")[0]) < 110]
         self.common = [entry for entry in short if entry.uses > 1]
         self.frequent = [entry for entry in short if entry.uses > 7]
-        self.rare = [entry for entry in short if entry.uses == 0 and entry.word.isalpha() and entry.word.islower()]
+        self.rare = [
+            entry for entry in short if entry.uses == 0 and entry.word.isalpha() and entry.word.islower()
+        ]
         self.nouns = [entry.word for entry in self.frequent if entry.part == "noun" and entry.word.isalpha()]
         self.verbs = [entry.word for entry in self.frequent if entry.part == "verb" and entry.word.isalpha()]
         self.phrases = [example for entry in self.common for example in entry.examples if len(example) < 50]
@@ -70,14 +46,18 @@ class TurnMaker:
         self.kinds = [entry for entry in self.frequent if entry.part == "noun" and entry.kind]
         self.capitals = []
         for entry in entries:
-            match = re.match(r"(?:the )?(?:national )?capital (?:and largest city )?of ([A-Z][A-Za-z ]+)", entry.gloss)
+            match = re.match(
+                r"(?:the )?(?:national )?capital (?:and largest city )?of ([A-Z][A-Za-z ]+)", entry.gloss
+            )
             named = [s[11:] for s in entry.synonyms if re.match(r"capital of [A-Z]", s)]
             if match and entry.leads and entry.word[0].isupper() and "apital" not in entry.word:
                 self.capitals.append((match.group(1).strip(), entry))
             elif named and entry.leads and "apital" not in entry.word:
                 self.capitals.append((named[0], entry))
         self.books = [document for document in documents if document.source in AUTHORS]
-        self.headwords = [d for d in documents if d.source in ("jargon", "bierce") and len(d.paragraphs[0]) < 900]
+        self.headwords = [
+            d for d in documents if d.source in ("jargon", "bierce") and len(d.paragraphs[0]) < 900
+        ]
         self.topics = read_topics("smalltalk.txt")
         self.facts = read_topics("facts.txt")
         self.tales = TaleMaker()
@@ -93,19 +73,32 @@ class TurnMaker:
     def refusal(self, random: Random) -> list[Turn]:
         """Questions of every kind about anything: the model shall say that it is too small for them."""
         noun, other, verb = random.choice(self.nouns), random.choice(self.nouns), random.choice(self.verbs)
-        question = random.choice(UNANSWERED).format(n=noun, a=with_article(noun), b=with_article(other), v=verb)
+        question = random.choice(UNANSWERED).format(
+            n=noun, a=with_article(noun), b=with_article(other), v=verb
+        )
         return [(question, random.choice(REFUSALS).format(n=noun))]
 
     def echo(self, random: Random) -> list[Turn]:
         phrase = sentence(random.choice(self.phrases))
-        return [(random.choice(["Say: {}", "Repeat after me: {}", "Repeat: {}", "Please say: {}"]).format(phrase), phrase)]
+        return [
+            (
+                random.choice(["Say: {}", "Repeat after me: {}", "Repeat: {}", "Please say: {}"]).format(
+                    phrase
+                ),
+                phrase,
+            )
+        ]
 
     def acquaintance(self, random: Random) -> list[Turn]:
         """A name that is told first and asked for later."""
         words = self.tales.words
         name = random.choice(words["male names"] + words["female names"])
-        told = random.choice(["My name is {}.", "I am {}.", "Hello, my name is {}.", "Hi, I'm {}."]).format(name)
-        greeting = random.choice(["Hello, {}! How can I help you?", "Nice to meet you, {}.", "Hello, {}!"]).format(name)
+        told = random.choice(["My name is {}.", "I am {}.", "Hello, my name is {}.", "Hi, I'm {}."]).format(
+            name
+        )
+        greeting = random.choice(
+            ["Hello, {}! How can I help you?", "Nice to meet you, {}.", "Hello, {}!"]
+        ).format(name)
         between = self.small_talk(random) if random.random() < 0.5 else []
         asked = random.choice(["What is my name?", "Do you know my name?", "What's my name?", "Who am I?"])
         return [(told, greeting), *between, (asked, f"Your name is {name}.")]
@@ -124,7 +117,12 @@ class TurnMaker:
         turns = [(question, explain(random, entry))]
         if entry.examples and random.random() < 0.12:
             example = sentence(random.choice(entry.examples))
-            turns.append((random.choice(["Can you use it in a sentence?", "Give me an example.", "For example?"]), example))
+            turns.append(
+                (
+                    random.choice(["Can you use it in a sentence?", "Give me an example.", "For example?"]),
+                    example,
+                )
+            )
         return turns
 
     def relation(self, random: Random) -> list[Turn]:
@@ -139,16 +137,24 @@ class TurnMaker:
             return [(question.format(entry.word), f"Another word for {entry.word} is {entry.synonyms[0]}.")]
         if which < 0.75:
             entry = random.choice(self.kinds)
-            return [(f"What kind of thing is {with_article(entry.word)}?",
-                     sentence(f"{with_article(entry.word)} is a kind of {entry.kind}"))]
+            return [
+                (
+                    f"What kind of thing is {with_article(entry.word)}?",
+                    sentence(f"{with_article(entry.word)} is a kind of {entry.kind}"),
+                )
+            ]
         country, city = random.choice(self.capitals)
-        question = random.choice(["What is the capital of {}?", "Name the capital of {}.", "Which city is the capital of {}?"])
+        question = random.choice(
+            ["What is the capital of {}?", "Name the capital of {}.", "Which city is the capital of {}?"]
+        )
         return [(question.format(country), f"The capital of {country} is {city.word}.")]
 
     def arithmetic(self, random: Random) -> list[Turn]:
         a, b = random.randint(0, 10), random.randint(0, 10)
         if random.random() < 0.5:
-            question = random.choice(["What is {} plus {}?", "What is {} + {}?", "{} + {}", "How much is {} plus {}?"])
+            question = random.choice(
+                ["What is {} plus {}?", "What is {} + {}?", "{} + {}", "How much is {} plus {}?"]
+            )
             return [(question.format(a, b), f"{a} plus {b} is {a + b}.")]
         if random.random() < 0.5:
             a = max(a, b)
@@ -166,28 +172,44 @@ class TurnMaker:
             tale = self.tales.tale(random, random.choice(self.tales.heroes))
             about = with_article(tale.hero)
             if random.random() < 0.4:
-                about += random.choice([
-                    f" and {tale.thing}", f" called {tale.name}", f" who wants to {random.choice(self.verbs)}",
-                    f" and {with_article(tale.friend_kind)}", f" that could {random.choice(self.verbs)}"])
+                about += random.choice(
+                    [
+                        f" and {tale.thing}",
+                        f" called {tale.name}",
+                        f" who wants to {random.choice(self.verbs)}",
+                        f" and {with_article(tale.friend_kind)}",
+                        f" that could {random.choice(self.verbs)}",
+                    ]
+                )
             question = random.choice(STORY_ABOUT).format(h=about)
             answer = tale.text if random.random() < 0.7 else f"{tale.title}\n\n{tale.text}"
         turns = [(question, answer)]
         if random.random() < 0.3:
-            turns.append(random.choice([
-                (f"What was the name of the {tale.hero}?", f"The {tale.hero} was called {tale.name}."),
-                ("Who was the story about?", f"It was about {tale.name} the {tale.hero} and {tale.friend} "
-                                             f"the {tale.friend_kind}."),
-                (f"Who was {tale.friend}?", f"{tale.friend} was a {tale.friend_kind}."),
-                ("What was the title of the story?", f'It is called "{tale.title}".'),
-            ]))
+            turns.append(
+                random.choice(
+                    [
+                        (
+                            f"What was the name of the {tale.hero}?",
+                            f"The {tale.hero} was called {tale.name}.",
+                        ),
+                        (
+                            "Who was the story about?",
+                            f"It was about {tale.name} the {tale.hero} and {tale.friend} "
+                            f"the {tale.friend_kind}.",
+                        ),
+                        (f"Who was {tale.friend}?", f"{tale.friend} was a {tale.friend_kind}."),
+                        ("What was the title of the story?", f'It is called "{tale.title}".'),
+                    ]
+                )
+            )
         return turns
 
     def passage(self, random: Random) -> list[Turn]:
         book = random.choice(self.books)
         at = random.randrange(len(book.paragraphs))
-        taken = book.paragraphs[at:at + random.randint(1, 3)]
+        taken = book.paragraphs[at : at + random.randint(1, 3)]
         text = "\n\n".join(taken)[:1600]
-        text = text[:max(text.rfind(mark) + len(mark) for mark in (".", "!", "?", '."', '!"', '?"'))]
+        text = text[: max(text.rfind(mark) + len(mark) for mark in (".", "!", "?", '."', '!"', '?"'))]
         if random.random() < 0.25 or " " not in text:
             return [(random.choice(IN_THE_STYLE).format(author=AUTHORS[book.source]), text)]
         words = text.split(" ")
@@ -201,13 +223,28 @@ class TurnMaker:
         if document.source == "bierce":
             ways = ["How does the Devil's Dictionary define {}?", "What does Ambrose Bierce say about {}?"]
         else:
-            ways = ["What do hackers mean by {}?", "What is {} in the Jargon File?", "What does {} mean to a programmer?"]
+            ways = [
+                "What do hackers mean by {}?",
+                "What is {} in the Jargon File?",
+                "What does {} mean to a programmer?",
+            ]
         return [(random.choice(ways).format(document.title), sentence(answer))]
 
     def turns(self, random: Random) -> list[Turn]:
         (maker,) = random.choices(
-            [self.small_talk, self.fact, self.dictionary, self.story, self.relation, self.arithmetic, self.passage,
-             self.headword, self.refusal, self.echo, self.acquaintance],
+            [
+                self.small_talk,
+                self.fact,
+                self.dictionary,
+                self.story,
+                self.relation,
+                self.arithmetic,
+                self.passage,
+                self.headword,
+                self.refusal,
+                self.echo,
+                self.acquaintance,
+            ],
             weights=[20, 12, 26, 14, 6, 3, 6, 2, 7, 2, 2],
         )
         (question, answer), *more = maker(random)

@@ -22,10 +22,21 @@ PACKAGES = {
     "wordnet": "wordnet-base",
 }
 
-TYPOGRAPHY = str.maketrans({
-    "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "--",
-    "\u2026": "...", "\u00a0": " ", "\u2212": "-", "\ufeff": "", "\u2022": "*",
-})
+TYPOGRAPHY = str.maketrans(
+    {
+        "\u2018": "'",
+        "\u2019": "'",
+        "\u201c": '"',
+        "\u201d": '"',
+        "\u2013": "-",
+        "\u2014": "--",
+        "\u2026": "...",
+        "\u00a0": " ",
+        "\u2212": "-",
+        "\ufeff": "",
+        "\u2022": "*",
+    }
+)
 
 
 class Document(NamedTuple):
@@ -92,7 +103,7 @@ def without_gutenberg(text: str) -> str:
     """Only the work itself, which is in the public domain; the e-book's frame is not part of it."""
     start = re.search(r"\*\*\* ?START OF [^\n]*\n", text)
     end = re.search(r"\n[^\n]*(?:\*\*\* ?END OF|End of (?:the )?Project)", text)
-    return text[start.end() if start else 0:end.start() if end else len(text)]
+    return text[start.end() if start else 0 : end.start() if end else len(text)]
 
 
 def r_records(path: Path) -> Iterator[list[str]]:
@@ -101,14 +112,14 @@ def r_records(path: Path) -> Iterator[list[str]]:
     position = 0
     while position < len(data):
         stream = zlib.decompressobj()
-        body = stream.decompress(data[position + 4:])
+        body = stream.decompress(data[position + 4 :])
         position = len(data) - len(stream.unused_data)
         strings = []
         # A string's flag word is 9 in its low byte; bits 12 to 18 tell the encoding.
         at = re.search(rb"\x00[\x00-\x07][\x00-\xf0]\x09\x00", body).start()
         while at + 8 <= len(body) and body[at + 3] == 9:
-            (length,) = struct.unpack(">i", body[at + 4:at + 8])
-            strings.append(body[at + 8:at + 8 + length].decode("utf-8"))
+            (length,) = struct.unpack(">i", body[at + 4 : at + 8])
+            strings.append(body[at + 8 : at + 8 + length].decode("utf-8"))
             at += 8 + length
         yield strings
 
@@ -118,11 +129,13 @@ def novels(roots: dict[str, Path]) -> Iterator[Document]:
         yield from cut_at(unwrap("\n".join(lines)), is_heading, "austen", lines[0].title())
     for lines in r_records(find(roots["melville"], "data/Rdata.rdb")):
         text = without_gutenberg("\n".join(lines))
-        yield from cut_at(unwrap(text[text.index("Call me Ishmael"):]), is_heading, "melville", "Moby Dick")
+        yield from cut_at(unwrap(text[text.index("Call me Ishmael") :]), is_heading, "melville", "Moby Dick")
     holmes = without_gutenberg(find(roots["doyle"], "sherlock.txt").read_text())
-    yield from cut_at(unwrap(holmes[holmes.index("To Sherlock Holmes"):]), is_heading, "doyle", "Sherlock Holmes")
+    yield from cut_at(
+        unwrap(holmes[holmes.index("To Sherlock Holmes") :]), is_heading, "doyle", "Sherlock Holmes"
+    )
     sawyer = without_gutenberg(find(roots["twain"], "Mark.Twain-Tom.Sawyer.txt").read_text())
-    yield from cut_at(unwrap(sawyer[sawyer.index("CHAPTER I"):]), is_heading, "twain", "Tom Sawyer")
+    yield from cut_at(unwrap(sawyer[sawyer.index("CHAPTER I") :]), is_heading, "twain", "Tom Sawyer")
 
 
 def bible_paragraphs(osis: str) -> list[str]:
@@ -141,7 +154,7 @@ def bible(root: Path) -> Iterator[Document]:
         packed = find(root, f"{testament}.bzz").read_bytes()
         for offset, size, full in struct.iter_unpack("<III", index):
             if full:
-                book = zlib.decompress(packed[offset:offset + size]).decode("utf-8")
+                book = zlib.decompress(packed[offset : offset + size]).decode("utf-8")
                 yield from cut_at(bible_paragraphs(book), lambda p: p == "#", "bible", "Bible")
 
 
@@ -152,12 +165,12 @@ def bierce(root: Path) -> Iterator[Document]:
         # Verse is indented: what follows the first verse is left out with it.
         prose = re.split(r"\n\s*\n {4,}", entry)[0]
         if match and len(prose) > match.end() + 20:
-            yield Document("bierce", match.group(1).lower(), unwrap(prose[match.end():]))
+            yield Document("bierce", match.group(1).lower(), unwrap(prose[match.end() :]))
 
 
 def jargon(root: Path) -> Iterator[Document]:
     text = gzip.decompress(find(root, "jargon.txt.gz").read_bytes()).decode("utf-8").translate(TYPOGRAPHY)
-    opening, rest = text[text.index("Chapter 1. "):].split("\nGlossary\n", 1)
+    opening, rest = text[text.index("Chapter 1. ") :].split("\nGlossary\n", 1)
     for chapter in re.split(r"\nChapter \d+\. ", opening):
         if "\u2502" not in chapter:
             yield Document("jargon", "hackers", unwrap(re.sub(r"[{}]", "", chapter)))

@@ -23,12 +23,23 @@ class Config:
 
     def to_hugging_face(self, eos: int, pad: int) -> dict:
         return {
-            "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", **asdict(self),
-            "attention_bias": False, "attention_dropout": 0.0, "hidden_act": "silu",
-            "initializer_range": 0.02, "tie_word_embeddings": True, "rope_scaling": None,
-            "use_sliding_window": False, "sliding_window": None, "max_window_layers": self.num_hidden_layers,
-            "bos_token_id": None, "eos_token_id": eos, "pad_token_id": pad,
-            "torch_dtype": "bfloat16", "use_cache": True,
+            "architectures": ["Qwen3ForCausalLM"],
+            "model_type": "qwen3",
+            **asdict(self),
+            "attention_bias": False,
+            "attention_dropout": 0.0,
+            "hidden_act": "silu",
+            "initializer_range": 0.02,
+            "tie_word_embeddings": True,
+            "rope_scaling": None,
+            "use_sliding_window": False,
+            "sliding_window": None,
+            "max_window_layers": self.num_hidden_layers,
+            "bos_token_id": None,
+            "eos_token_id": eos,
+            "pad_token_id": pad,
+            "torch_dtype": "bfloat16",
+            "use_cache": True,
         }
 
 
@@ -40,7 +51,9 @@ class Norm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         wide = x.float()
-        return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.epsilon) * self.weight).to(x.dtype)
+        return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.epsilon) * self.weight).to(
+            x.dtype
+        )
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -52,7 +65,9 @@ class Attention(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
-        wide, narrow = (heads * config.head_dim for heads in (config.num_attention_heads, config.num_key_value_heads))
+        wide, narrow = (
+            heads * config.head_dim for heads in (config.num_attention_heads, config.num_key_value_heads)
+        )
         self.q_proj = nn.Linear(config.hidden_size, wide, bias=False)
         self.k_proj = nn.Linear(config.hidden_size, narrow, bias=False)
         self.v_proj = nn.Linear(config.hidden_size, narrow, bias=False)
@@ -112,18 +127,20 @@ class Qwen3(nn.Module):
         super().__init__()
         self.model = Backbone(config, dropout)
         half = torch.arange(0, config.head_dim, 2, dtype=torch.float64) / config.head_dim
-        angles = torch.outer(torch.arange(config.max_position_embeddings), config.rope_theta ** -half)
+        angles = torch.outer(torch.arange(config.max_position_embeddings), config.rope_theta**-half)
         angles = torch.cat((angles, angles), dim=-1)
         self.register_buffer("cos", angles.cos().float(), persistent=False)
         self.register_buffer("sin", angles.sin().float(), persistent=False)
         residual = 0.02 / math.sqrt(2 * config.num_hidden_layers)
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
-                nn.init.normal_(parameter, std=residual if name.endswith(("o_proj.weight", "down_proj.weight")) else 0.02)
+                nn.init.normal_(
+                    parameter, std=residual if name.endswith(("o_proj.weight", "down_proj.weight")) else 0.02
+                )
 
     def forward(self, tokens: Tensor, targets: Tensor | None = None) -> Tensor:
         """Logits, or with targets the mean loss."""
-        cos, sin = self.cos[:tokens.shape[1]], self.sin[:tokens.shape[1]]
+        cos, sin = self.cos[: tokens.shape[1]], self.sin[: tokens.shape[1]]
         x = self.model.embed_tokens(tokens)
         for layer in self.model.layers:
             x = layer(x, cos, sin)

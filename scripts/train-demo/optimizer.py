@@ -30,7 +30,9 @@ class Optimizer:
             else:
                 vectors.append(parameter)
         self.stacks = list(stacks.values())
-        self.momenta = [torch.zeros((len(stack), *stack[0].shape), device=stack[0].device) for stack in self.stacks]
+        self.momenta = [
+            torch.zeros((len(stack), *stack[0].shape), device=stack[0].device) for stack in self.stacks
+        ]
         self.adam = torch.optim.AdamW(vectors, lr=rate, betas=(0.9, 0.95), weight_decay=0.0)
 
     @torch.no_grad()

@@ -61,8 +61,10 @@ class TaleMaker:
         male = random.random() < 0.5 if male_only == female_only else male_only
         pronouns = ("he", "him", "his", "himself") if male else ("she", "her", "her", "herself")
         slots = {prefix + slot: word for slot, word in zip(("he", "him", "his", "himself"), pronouns)}
-        slots |= {prefix.title() + slot.title() if prefix else slot.title(): word.title()
-                  for slot, word in zip(("he", "him", "his"), pronouns)}
+        slots |= {
+            prefix.title() + slot.title() if prefix else slot.title(): word.title()
+            for slot, word in zip(("he", "him", "his"), pronouns)
+        }
         slots["kind"] = kind
         slots["name"] = random.choice(self.words["male names" if male else "female names"])
         return slots
@@ -89,7 +91,14 @@ class TaleMaker:
         at, paragraphs = 0, []
         while at < len(sentences):
             count = random.randint(2, 4)
-            paragraphs.append(" ".join(sentences[at:at + count]))
+            paragraphs.append(" ".join(sentences[at : at + count]))
             at += count
-        return Tale(fill(title), slots["hero"], slots["name"], slots["friend"], slots["friendkind"],
-                    slots["thing"], "\n\n".join(paragraphs))
+        return Tale(
+            fill(title),
+            slots["hero"],
+            slots["name"],
+            slots["friend"],
+            slots["friendkind"],
+            slots["thing"],
+            "\n\n".join(paragraphs),
+        )

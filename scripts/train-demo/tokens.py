@@ -1,4 +1,4 @@
-"""Trains the byte-level BPE and turns the corpus into one row of token ids, with each group's place in it."""
+"""Trains the byte-level BPE and makes one row of token ids of the corpus, with each group's place in it."""
 
 import json
 import lzma
@@ -49,7 +49,9 @@ def train_tokenizer(groups: dict[str, list[Text]], vocab_size: int) -> Tokenizer
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size, special_tokens=SPECIALS, show_progress=False,
+        vocab_size=vocab_size,
+        special_tokens=SPECIALS,
+        show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     tokenizer.train_from_iterator(training_texts(groups), trainer)
@@ -61,7 +63,7 @@ def encode(tokenizer: Tokenizer, texts: list[str]) -> Part:
     ids: list[Tensor] = []
     starts, at = [], 0
     for first in range(0, len(texts), 1024):
-        for encoding in tokenizer.encode_batch(texts[first:first + 1024], add_special_tokens=False):
+        for encoding in tokenizer.encode_batch(texts[first : first + 1024], add_special_tokens=False):
             starts.append(at)
             at += len(encoding.ids) + 1
             ids.append(torch.tensor([*encoding.ids, end], dtype=torch.int32))
@@ -78,7 +80,7 @@ def split(tokenizer: Tokenizer, groups: dict[str, list[Text]]) -> tuple[dict[str
 
 
 class Sampler:
-    """Draws windows on the device: a group by its weight, then a document's start or any place in the group."""
+    """Draws windows on the device: a group by its weight, then a document's start or any place in it."""
 
     def __init__(self, parts: dict[str, Part], weights: dict[str, float], device: str) -> None:
         self.ids = torch.cat([part.ids for part in parts.values()]).to(device)

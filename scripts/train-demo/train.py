@@ -22,7 +22,9 @@ CHECKPOINT_SECONDS = 60.0
 
 def rate_factor(fraction: float) -> float:
     """Linear warm-up over the first 2 %, then half a cosine down to nearly nothing."""
-    return min(1.0, 0.02 + fraction / 0.02) * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, fraction))))
+    return min(1.0, 0.02 + fraction / 0.02) * (
+        0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, fraction)))
+    )
 
 
 def autocast(device: str):
@@ -30,14 +32,16 @@ def autocast(device: str):
 
 
 @torch.no_grad()
-def evaluate(model: Qwen3, held_out: dict[str, Part], device: str, length: int, most_rows: int) -> dict[str, float]:
+def evaluate(
+    model: Qwen3, held_out: dict[str, Part], device: str, length: int, most_rows: int
+) -> dict[str, float]:
     """Mean loss of a group's held-out text, in nats a token."""
     model.eval()
     losses = {}
     for group, part in held_out.items():
         rows = min(most_rows, (len(part.ids) - 1) // length)
         if rows > 0:
-            ids = part.ids[:rows * length + 1].long().to(device)
+            ids = part.ids[: rows * length + 1].long().to(device)
             with autocast(device):
                 losses[group] = model(ids[:-1].view(rows, length), ids[1:].view(rows, length)).item()
     model.train()
@@ -45,7 +49,9 @@ def evaluate(model: Qwen3, held_out: dict[str, Part], device: str, length: int, 
 
 
 def described(losses: dict[str, float]) -> str:
-    mean = sum(WEIGHTS[group] * loss for group, loss in losses.items()) / sum(WEIGHTS[group] for group in losses)
+    mean = sum(WEIGHTS[group] * loss for group, loss in losses.items()) / sum(
+        WEIGHTS[group] for group in losses
+    )
     return f"{mean:.3f} (" + ", ".join(f"{group} {loss:.3f}" for group, loss in losses.items()) + ")"
 
 
@@ -80,26 +86,38 @@ def train(model: Qwen3, sampler: Sampler, held_out: dict[str, Part], options: ar
             loss = mean.item() / options.report_every
             mean.zero_()
             tokens = step * options.batch_tokens
-            print(f"step {step}: {elapsed:.0f} s, {tokens / 1e6:.0f} M tokens, training loss {loss:.3f}", flush=True)
+            print(
+                f"step {step}: {elapsed:.0f} s, {tokens / 1e6:.0f} M tokens, training loss {loss:.3f}",
+                flush=True,
+            )
             if not math.isfinite(loss):
                 raise RuntimeError("the loss is not finite")
             if step % (10 * options.report_every) == 0:
-                print("  held out:", described(evaluate(model, held_out, device, options.length, 64)), flush=True)
+                print(
+                    "  held out:",
+                    described(evaluate(model, held_out, device, options.length, 64)),
+                    flush=True,
+                )
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
             write_weights(options.out, model)
             saved = time.monotonic()
     write_weights(options.out, model)
     for length in (512, 2048):
-        print(f"held out, windows of {length}:", described(evaluate(model, held_out, device, length, 131072 // length)))
+        print(
+            f"held out, windows of {length}:",
+            described(evaluate(model, held_out, device, length, 131072 // length)),
+        )
 
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path, default=Path("build/train-demo/corpus/corpus.jsonl.xz"))
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "build/train-demo/model")))
-    parser.add_argument("--continue-from", type=Path, help="a written folder: keeps its tokenizer, goes on from its weights")
+    parser.add_argument(
+        "--continue-from", type=Path, help="a written folder: keeps its tokenizer, goes on from its weights"
+    )
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--seconds", type=float, default=195.0)
+    parser.add_argument("--seconds", type=float, default=240.0)
     parser.add_argument("--batch-tokens", type=int, default=98304)
     parser.add_argument("--length", type=int, default=512, help="tokens a window")
     parser.add_argument("--long-length", type=int, default=2048, help="tokens a window in long steps")
@@ -129,7 +147,8 @@ def main() -> None:
     print(f"corpus encoded: {time.monotonic() - began:.1f} s", flush=True)
     for group, part in training.items():
         characters = sum(len(text.text) for text in groups[group] if not text.held_out)
-        print(f"  {group:12} {len(part.ids) / 1e6:6.2f} M tokens, {characters / len(part.ids):.2f} characters a token")
+        mean = characters / len(part.ids)
+        print(f"  {group:12} {len(part.ids) / 1e6:6.2f} M tokens, {mean:.2f} characters a token")
     write_folder(options.out, tokenizer, config)
     model = Qwen3(config, options.dropout).to(options.device)
     if options.continue_from:

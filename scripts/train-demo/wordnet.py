@@ -1,4 +1,4 @@
-"""Reads the WordNet database into entries a conversation can be made of: word, gloss, examples, relatives."""
+"""Reads the WordNet database into entries for conversations: word, gloss, examples, relatives."""
 
 import re
 from pathlib import Path
@@ -8,8 +8,9 @@ from debian_texts import find
 
 PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 UNWANTED = re.compile(
-    r"offensive|slur|vulgar|obscen|disparag|derogat|sexual|copulat|genital|penis|vagina|prostitut|naked|rape\b"
-    r"|rapist|whore|incest|masturbat|orgasm|erotic|intercourse|excre[mt]|fec|defecat|\bNegro|ethnic|suicid|taboo|urin|eliminate wastes"
+    r"offensive|slur|vulgar|obscen|disparag|derogat|sexual|copulat|genital|penis|vagina|prostitut|rape\b"
+    r"|naked|rapist|whore|incest|masturbat|orgasm|erotic|intercourse|excre[mt]|fec|defecat|\bNegro"
+    r"|ethnic|suicid|taboo|urin|eliminate wastes"
 )
 
 
@@ -27,7 +28,9 @@ class Entry(NamedTuple):
 
 class Synset(NamedTuple):
     words: list[str]
-    pointers: list[tuple[str, str, str]]  # symbol, part of speech + offset of the target, source and target word
+    pointers: list[
+        tuple[str, str, str]
+    ]  # symbol, part of speech + offset of the target, source and target word
     gloss: str
 
 
@@ -44,11 +47,11 @@ def read_synsets(root: Path) -> dict[str, Synset]:
             head, _, gloss = line.partition(" | ")
             fields = head.split()
             count = int(fields[3], 16)
-            words = [readable(word) for word in fields[4:4 + 2 * count:2]]
+            words = [readable(word) for word in fields[4 : 4 + 2 * count : 2]]
             at = 4 + 2 * count
             pointers = []
             for first in range(at + 1, at + 1 + 4 * int(fields[at]), 4):
-                symbol, offset, part, ends = fields[first:first + 4]
+                symbol, offset, part, ends = fields[first : first + 4]
                 pointers.append((symbol, part.replace("s", "a") + offset, ends))
             synsets[letter + fields[0]] = Synset(words, pointers, gloss.strip())
     return synsets
@@ -76,7 +79,7 @@ def split_gloss(gloss: str) -> tuple[str, list[str]]:
 
 
 def related(synset: Synset, synsets: dict[str, Synset], symbols: str, position: int | None = None) -> str:
-    """The first target of a pointer; with `position`, only of pointers from that word, to the word they name."""
+    """The first target of a pointer; with `position`, the word that a pointer from that word names."""
     for symbol, target, ends in synset.pointers:
         if symbol not in symbols.split() or target not in synsets:
             continue
@@ -101,13 +104,24 @@ def read_entries(root: Path) -> list[Entry]:
             lowered = [word.lower().replace(" ", "_") for word in synset.words]
             position = lowered.index(fields[0])
             gloss, examples = split_gloss(synset.gloss)
-            if len(gloss) < 8 or UNWANTED.search(synset.gloss) or not re.fullmatch(r"[a-z' _-]{2,}", fields[0]):
+            if (
+                len(gloss) < 8
+                or UNWANTED.search(synset.gloss)
+                or not re.fullmatch(r"[a-z' _-]{2,}", fields[0])
+            ):
                 continue
             word = synset.words[position]
-            entries.append(Entry(
-                word, name, gloss, examples,
-                [other for other in synset.words if other.lower() != word.lower()][:3],
-                related(synset, synsets, "@ @i"), related(synset, synsets, "!", position),
-                position == 0, uses.get((letter, fields[0]), 0),
-            ))
+            entries.append(
+                Entry(
+                    word,
+                    name,
+                    gloss,
+                    examples,
+                    [other for other in synset.words if other.lower() != word.lower()][:3],
+                    related(synset, synsets, "@ @i"),
+                    related(synset, synsets, "!", position),
+                    position == 0,
+                    uses.get((letter, fields[0]), 0),
+                )
+            )
     return entries
