@@ -43,7 +43,6 @@ export class LongTextEncoder {
   }
 
   close(): void {
-    this.#worker?.terminate();
     this.#fail("the tokenizer was closed");
   }
 
@@ -75,6 +74,7 @@ export class LongTextEncoder {
 
   /** Ends every wait; the next text starts a new Worker. */
   #fail(reason: string): void {
+    this.#worker?.terminate();
     this.#worker = undefined;
     const waiters = [...this.#waiters.values()];
     this.#waiters.clear();

@@ -80,10 +80,10 @@ export class ModelTokenizer {
    */
   async encodePrompt(text: string, addSpecialTokens = true, workLength = text.length): Promise<Int32Array> {
     const wellFormed = text.toWellFormed();
-    const ids = this.#isLong(workLength)
-      ? await this.#worker?.encodeText(wellFormed)
-      : this.#encoding.encodeText(wellFormed);
-    return this.#finish(ids ?? [], addSpecialTokens);
+    const worker = this.#workerFor(workLength);
+    const ids =
+      worker === undefined ? this.#encoding.encodeText(wellFormed) : await worker.encodeText(wellFormed);
+    return this.#finish(ids, addSpecialTokens);
   }
 
   /** Ids of a conversation. Nothing that a message says becomes a special token. */
@@ -91,10 +91,10 @@ export class ModelTokenizer {
     const pieces = this.renderChat(chat);
     let length = 0;
     for (const piece of pieces) length += typeof piece === "string" ? piece.length : 1;
-    const ids = this.#isLong(length)
-      ? await this.#worker?.encodePieces(pieces)
-      : this.#encoding.encodePieces(pieces);
-    return this.#finish(ids ?? [], addSpecialTokens);
+    const worker = this.#workerFor(length);
+    const ids =
+      worker === undefined ? this.#encoding.encodePieces(pieces) : await worker.encodePieces(pieces);
+    return this.#finish(ids, addSpecialTokens);
   }
 
   /** The rendered conversation, cut at the template's own special tokens. */
@@ -131,8 +131,9 @@ export class ModelTokenizer {
     return chat.tools !== undefined && withTools !== undefined ? withTools : main;
   }
 
-  #isLong(length: number): boolean {
-    return this.#worker !== undefined && length > maxInlineTokenizeLength;
+  /** Undefined where the text is short enough for the caller's thread, or there is no other. */
+  #workerFor(length: number): LongTextEncoder | undefined {
+    return length > maxInlineTokenizeLength ? this.#worker : undefined;
   }
 
   #finish(ids: ArrayLike<number>, addSpecialTokens: boolean): Int32Array {
