@@ -47,6 +47,14 @@ const modelFlags: readonly FlagSpec[] = [
     commands: engine,
   },
   {
+    name: "generation-config",
+    kind: "text",
+    choices: ["auto", "none"],
+    defaultValue: "auto",
+    help: "auto takes temperature, top_p and the like from the model's generation_config.json for requests without",
+    commands: ["serve", "run"],
+  },
+  {
     name: "max-model-len",
     kind: "integer",
     minimum: 1,

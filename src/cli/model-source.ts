@@ -1,4 +1,7 @@
-/** Which model a command serves: a directory, a cached hub snapshot, or the demo model that the executable carries. */
+/**
+ * Which model a command serves: a directory, a cached hub snapshot, or the demo model that the executable
+ * carries.
+ */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { unpack } from "../../ffi/unpack";

@@ -1,4 +1,7 @@
-/** Turns arguments and environment into flag values: a flag wins over its GRANARY_ twin, which wins over the default. */
+/**
+ * Turns arguments and environment into flag values: a flag wins over its GRANARY_ twin, which wins over the
+ * default.
+ */
 import { GranaryError } from "../assert";
 import { type CommandName, environmentName, type FlagSpec, type FlagValue } from "./flag-types";
 import { allFlags } from "./flags";

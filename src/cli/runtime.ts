@@ -1,4 +1,7 @@
-/** What commands are given by the composition root: the process's surroundings and what the executable carries. */
+/**
+ * What commands are given by the composition root: the process's surroundings and what the executable
+ * carries.
+ */
 import type { EmbeddedFile } from "../../ffi/unpack";
 import type { Environment } from "./parse-flags";
 

@@ -1,4 +1,7 @@
-/** `granary bench serve`: loads a running server over HTTP with streaming completions and times what comes back. */
+/**
+ * `granary bench serve`: loads a running server over HTTP
+ * with streaming completions and times what comes back.
+ */
 import type { FlagValues } from "../parse-flags";
 import type { Runtime } from "../runtime";
 import { type Figures, summarise } from "./statistics";
