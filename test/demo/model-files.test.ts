@@ -1,4 +1,4 @@
-/** The embedded model's files agree with each other and with the reference's tokens; the forward pass is tested elsewhere. */
+/** The embedded model's files agree with each other and with the reference; its forward pass is tested elsewhere. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ function tensors(): Map<string, TensorEntry> {
   return new Map(Object.entries(header));
 }
 
-/** Every parameter of Qwen3ForCausalLM with tied embeddings, with the shape that the configuration gives it. */
+/** Every parameter of Qwen3ForCausalLM with tied embeddings, by its configured shape. */
 function expectedShapes(): Map<string, number[]> {
   const hidden = config.hidden_size;
   const wide = config.num_attention_heads * config.head_dim;
