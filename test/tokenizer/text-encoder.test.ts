@@ -1,4 +1,7 @@
-/** Text between special tokens is encoded as the plain tokenizer encodes it there, and never spells one itself. */
+/**
+ * Text between special tokens is encoded as the plain tokenizer encodes it there, and never spells one
+ * itself.
+ */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JsonObject } from "../../src/tokenizer/json";
