@@ -1,4 +1,4 @@
-/** The embedded model's files agree with each other and with the reference; its forward pass is tested elsewhere. */
+/** Files of the embedded model: they agree with each other and the reference. No forward pass here. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
