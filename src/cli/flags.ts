@@ -51,7 +51,7 @@ const modelFlags: readonly FlagSpec[] = [
     kind: "text",
     choices: ["auto", "none"],
     defaultValue: "auto",
-    help: "auto takes temperature, top_p and the like from the model's generation_config.json for requests without",
+    help: "auto takes temperature, top_p and so on from generation_config.json where a request is silent",
     commands: ["serve", "run"],
   },
   {

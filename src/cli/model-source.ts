@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { unpack } from "../../ffi/unpack";
 import { GranaryError } from "../assert";
+import { readSamplingDefaults, type SamplingDefaults } from "../server/parameters/sampling-defaults";
 import { readTokenizerFiles, type TokenizerFiles } from "../tokenizer/tokenizer-files";
 import { resolveModelDirectory } from "../weights/hub-cache";
 import type { FlagValues } from "./parse-flags";
@@ -40,4 +41,9 @@ export function readModelTexts(directory: string): TokenizerFiles {
     const path = join(directory, name);
     return existsSync(path) ? readFileSync(path, "utf8") : undefined;
   });
+}
+
+/** What the model recommends for requests that say nothing, unless the user wants none of it. */
+export function samplingDefaults(flags: FlagValues, texts: TokenizerFiles): SamplingDefaults {
+  return flags.text("generation-config") === "none" ? {} : readSamplingDefaults(texts.generationConfig);
 }

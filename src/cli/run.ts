@@ -4,10 +4,11 @@ import { unpackChunks } from "../engine/chunk-codec";
 import type { Engine } from "../engine/engine";
 import { loadEngine } from "../engine/load-engine";
 import type { EngineMessage, EngineRequest, TokenChunk } from "../engine/protocol";
+import type { SamplingDefaults } from "../server/parameters/sampling-defaults";
 import { IncrementalDetokenizer } from "../tokenizer/detokenizer";
 import { ModelTokenizer } from "../tokenizer/model-tokenizer";
 import { engineOptions } from "./engine-setup";
-import { locateModel, readModelTexts } from "./model-source";
+import { locateModel, readModelTexts, samplingDefaults } from "./model-source";
 import type { FlagValues } from "./parse-flags";
 import { ProgressLine } from "./progress";
 import type { Runtime } from "./runtime";
@@ -18,7 +19,12 @@ async function encode(tokenizer: ModelTokenizer, prompt: string, isRaw: boolean)
   return tokenizer.encodeChat({ messages, addGenerationPrompt: true }, false);
 }
 
-function requestOf(tokens: Int32Array, flags: FlagValues, maxModelLen: number): EngineRequest {
+function requestOf(
+  tokens: Int32Array,
+  flags: FlagValues,
+  defaults: SamplingDefaults,
+  maxModelLen: number,
+): EngineRequest {
   if (tokens.length >= maxModelLen) {
     throw new GranaryError(
       "context_length_exceeded",
@@ -30,11 +36,11 @@ function requestOf(tokens: Int32Array, flags: FlagValues, maxModelLen: number): 
     tokens,
     numChoices: 1,
     sampling: {
-      temperature: flags.number("temperature") ?? 1,
-      topP: 1,
-      topK: 0,
-      minP: 0,
-      repetitionPenalty: 1,
+      temperature: flags.number("temperature") ?? defaults.temperature ?? 1,
+      topP: defaults.top_p ?? 1,
+      topK: defaults.top_k ?? 0,
+      minP: defaults.min_p ?? 0,
+      repetitionPenalty: defaults.repetition_penalty ?? 1,
       presencePenalty: 0,
       frequencyPenalty: 0,
     },
@@ -56,7 +62,9 @@ export async function runPrompt(
   if (prompt === undefined || others.length > 0)
     throw new GranaryError("usage", "granary run takes one prompt");
   const model = locateModel(flags, runtime);
-  const tokenizer = new ModelTokenizer(readModelTexts(model.directory));
+  const texts = readModelTexts(model.directory);
+  const tokenizer = new ModelTokenizer(texts);
+  const defaults = samplingDefaults(flags, texts);
   const text = new IncrementalDetokenizer(tokenizer.vocabulary, {
     skipSpecialTokens: true,
     atTextStart: true,
@@ -82,7 +90,7 @@ export async function runPrompt(
   );
   progress.close();
   const tokens = await encode(tokenizer, prompt, flags.isSet("raw"));
-  engine.handle({ kind: "submit", request: requestOf(tokens, flags, engine.limits.maxModelLen) });
+  engine.handle({ kind: "submit", request: requestOf(tokens, flags, defaults, engine.limits.maxModelLen) });
   while (!isDone && engine.hasWork) engine.step();
   runtime.out(`${text.flush()}\n`);
   if (failure !== undefined) throw new GranaryError("engine_failed", failure);

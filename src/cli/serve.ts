@@ -5,7 +5,7 @@ import { createServer, listen } from "../server/server";
 import { ModelTokenizer } from "../tokenizer/model-tokenizer";
 import { engineOptions } from "./engine-setup";
 import { lineLog } from "./line-log";
-import { locateModel, type ModelSource, readModelTexts } from "./model-source";
+import { locateModel, type ModelSource, readModelTexts, samplingDefaults } from "./model-source";
 import type { FlagValues } from "./parse-flags";
 import { ProgressLine } from "./progress";
 import type { Runtime } from "./runtime";
@@ -44,7 +44,8 @@ async function startEngine(
 export async function serve(flags: FlagValues, runtime: Runtime): Promise<number> {
   const startedMs = runtime.clockMs();
   const model = locateModel(flags, runtime);
-  const tokenizer = new ModelTokenizer(readModelTexts(model.directory), {
+  const texts = readModelTexts(model.directory);
+  const tokenizer = new ModelTokenizer(texts, {
     workerUrl: runtime.workers.tokenizer,
   });
   const ended = Promise.withResolvers<number>();
@@ -58,6 +59,7 @@ export async function serve(flags: FlagValues, runtime: Runtime): Promise<number
       version: runtime.version,
       apiKeys: flags.list("api-key"),
       maxLogprobs: flags.required("max-logprobs"),
+      samplingDefaults: samplingDefaults(flags, texts),
     },
     clock: { monotonicMs: runtime.clockMs, unixSeconds: runtime.unixSeconds },
     log: lineLog(runtime),

@@ -1,6 +1,6 @@
 /**
- * An engine in this process for offline benchmarks: submits all, steps to the end, keeps the time of every
- * token.
+ * An engine in this process for offline benchmarks: submits
+ * all, steps to the end, keeps the time of every token.
  */
 
 import { unpackChunks } from "../../engine/chunk-codec";
