@@ -1,6 +1,6 @@
 /**
- * A row's bits do not depend on what it is computed with: not on the other rows of its launch, the threads or the instruction
- * set. A cold prompt, a chunked one and one token at a time therefore agree to the last bit.
+ * A row's bits do not depend on what it is computed with: not on the other rows of its launch, the threads or
+ * the instruction set. A cold prompt, a chunked one and one token at a time therefore agree to the last bit.
  */
 import { describe, expect, test } from "bun:test";
 import { kernelCases } from "./cases";

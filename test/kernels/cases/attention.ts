@@ -1,6 +1,7 @@
 /**
- * Cases of granary_attention over several sequences at once: group sizes, windows, softcap, sinks, holes, padding, odd widths,
- * both KV dtypes. Rows are the queries of all sequences; a piece of them is a batch of shorter chunks, down to one token each.
+ * Cases of granary_attention over several sequences at once: group sizes, windows, softcap, sinks, holes,
+ * padding, odd widths, both KV dtypes. Rows are the queries of all sequences; a piece of them is a batch of
+ * shorter chunks, down to one token each.
  */
 import { type Device, type Dtype, dtypeBytes } from "../../../ffi/device";
 import { rounded } from "../support/bfloat16";

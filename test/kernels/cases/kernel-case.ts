@@ -1,7 +1,7 @@
 /**
- * A kernel case: one op with seeded operands, run on any device and computed again by plain loops in double precision. The CPU
- * library is compared with the loops, another library with the CPU library; launching the rows in pieces tests that a row's
- * result does not depend on its company.
+ * A kernel case: one op with seeded operands, run on any device and computed again by plain loops in double
+ * precision. The CPU library is compared with the loops, another library with the CPU library; launching the
+ * rows in pieces tests that a row's result does not depend on its company.
  */
 import type { Device } from "../../../ffi/device";
 
@@ -34,7 +34,10 @@ export interface KernelCase {
   tolerance(dtype: ActivationDtype): Tolerance;
 }
 
-/** A sum of `terms` products about `magnitude` each, and the rounding of the result to bfloat16 where that is the dtype. */
+/**
+ * A sum of `terms` products about `magnitude` each, and the rounding of the result to bfloat16 where that is
+ * the dtype.
+ */
 export function sumTolerance(dtype: ActivationDtype, terms: number, magnitude: number): Tolerance {
   const rounding = dtype === "bfloat16" ? 2 ** -8 : 2 ** -22;
   return { absolute: 4e-7 * magnitude * Math.sqrt(terms) + rounding * magnitude, relative: rounding };

@@ -95,6 +95,18 @@ export const linearCases: readonly KernelCase[] = [
     residual: "apart",
     gap: 5,
   }),
+  linearCase({ rows: 1, inColumns: 1024, outColumns: 50, weightDtype: "bfloat16", bias: true }),
+  linearCase({
+    rows: 13,
+    inColumns: 128,
+    outColumns: 70,
+    weightDtype: "bfloat16",
+    bias: true,
+    residual: "apart",
+    gap: 8,
+  }),
+  linearCase({ rows: 30, inColumns: 704, outColumns: 48, weightDtype: "bfloat16", residual: "in place" }),
+  linearCase({ rows: 64, inColumns: 64, outColumns: 17, weightDtype: "bfloat16", gap: 16 }),
   linearCase({ rows: 100, inColumns: 2100, outColumns: 37, weightDtype: "bfloat16", bias: true }),
   linearCase({
     rows: 100,

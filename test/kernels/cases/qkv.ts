@@ -1,4 +1,7 @@
-/** Cases of granary_qkv: norms, both rotations, partial rotary, different value width, bfloat16 pages, skipped locations. */
+/**
+ * Cases of granary_qkv: norms, both rotations, partial rotary, different value width, bfloat16 pages, skipped
+ * locations.
+ */
 import { type Dtype, dtypeBytes } from "../../../ffi/device";
 import { rounded } from "../support/bfloat16";
 import { Buffers } from "../support/buffers";
@@ -31,7 +34,8 @@ function operands(shape: QkvShape, dtype: ActivationDtype) {
   const { numQHeads, numKvHeads, headDim, vHeadDim = headDim, pairs } = shape;
   const random = new Random(headDim * 31 + pairs);
   const width = numQHeads * headDim + numKvHeads * (headDim + vHeadDim);
-  // A permutation of the rows behind page 0, so that no two tokens share one; every ninth token is written nowhere.
+  // A permutation of the rows behind page 0, so that no two tokens share one; every ninth token is written
+  // nowhere.
   const locations = random
     .permutation((numPages - 1) * pageSize)
     .slice(0, rows)

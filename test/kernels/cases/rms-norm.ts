@@ -1,4 +1,7 @@
-/** Cases of granary_rms_norm: with and without residual, in place, both weight dtypes, weights stored less one. */
+/**
+ * Cases of granary_rms_norm: with and without residual, in place, both weight dtypes, weights stored less
+ * one.
+ */
 import type { Dtype } from "../../../ffi/device";
 import { rounded } from "../support/bfloat16";
 import { Buffers } from "../support/buffers";

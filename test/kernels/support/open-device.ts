@@ -1,6 +1,6 @@
 /**
- * Opens the CPU library for tests with chosen threads and instruction set. It loads a copy of its own, so that a device which
- * another test file holds open in this process is another library.
+ * Opens the CPU library for tests with chosen threads and instruction set. It loads a copy of its own, so
+ * that a device which another test file holds open in this process is another library.
  */
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
