@@ -1,6 +1,6 @@
 /**
- * Puts one request's next piece of work into a plan, or leaves everything as it was: a first chunk, a later chunk, a decode
- * step, a prompt for a peer. Which request is asked for what is the rounds' affair.
+ * Puts one request's next piece of work into a plan, or leaves everything as it was: a first chunk, a later
+ * chunk, a decode step, a prompt for a peer. Which request is asked for what is the rounds' affair.
  */
 import { require } from "../assert";
 import type { AdmissionRequest, AdmitOutcome } from "../cache/coordinator/admission";
@@ -18,7 +18,9 @@ import { RequestProgressKeeper } from "./request-progress-keeper";
 import type { RequestSlots } from "./request-slots";
 import type { SchedulerSettings } from "./settings";
 
-/** short: capacity was missing. skipped: no slot, or the budget left no whole chunk; not a matter of capacity. */
+/**
+ * short: capacity was missing. skipped: no slot, or the budget left no whole chunk; not a matter of capacity.
+ */
 export type ScheduleOutcome = "scheduled" | "short" | "skipped";
 
 export class Admissions {
@@ -48,7 +50,10 @@ export class Admissions {
     return this.#slots.numFree > 0;
   }
 
-  /** Admits a request with as much of its prompt as the budget holds. `ignoreHit`: compute even what is cached. */
+  /**
+   * Admits a request with as much of its prompt as the
+   * budget holds. `ignoreHit`: compute even what is cached.
+   */
   firstChunk(request: Request, budget: number, plan: PlanBuffer, ignoreHit = false): ScheduleOutcome {
     if (this.#slots.numFree === 0) return "skipped";
     const source = request;
@@ -172,7 +177,9 @@ export class Admissions {
     return Math.floor(Math.max(0, Math.min(computed, bound)) / this.#settings.prefixGranularity);
   }
 
-  /** Tokens beyond the chunk that a first admission pays for: the rest of the prompt and of the generation. */
+  /**
+   * Tokens beyond the chunk that a first admission pays for: the rest of the prompt and of the generation.
+   */
   #headroom(request: Request, promptLeft: number): number {
     if (this.#settings.role === "prefill") return 0;
     const headroom = admissionHeadroom(request);
@@ -253,7 +260,10 @@ export class Admissions {
     if (loadBack !== undefined) plan.loadBacks.push(loadBack);
   }
 
-  /** Uses up room when that is all the step needs: no page completed, nothing to reclaim, enough room everywhere. */
+  /**
+   * Uses up room when that is all the step needs: no page
+   * completed, nothing to reclaim, enough room everywhere.
+   */
   #consumeRoom(request: Request, frontier: number): boolean {
     if (Math.floor(frontier / this.#settings.prefixGranularity) > request.chain.numKnown) return false;
     const tokens = request.decodeReserveTokens;

@@ -4,7 +4,10 @@ import type { CompletedPages } from "../cache/coordinator/request-progress";
 import type { Int32List } from "../cache/core/int32-list";
 import { type BoundaryKind, boundaryKind } from "../cache/prefix/prefix-cache-index";
 
-/** The two boundaries of a prompt of `size` tokens from which state is worth resuming, floored to the granularity. */
+/**
+ * The two boundaries of a prompt of `size` tokens from which
+ * state is worth resuming, floored to the granularity.
+ */
 function isEndpointBoundary(boundary: number, size: number, prefixGranularity: number): boolean {
   if (boundary <= 0) return false;
   const repeatPoint = Math.floor((size - 1) / prefixGranularity) * prefixGranularity;
@@ -12,7 +15,10 @@ function isEndpointBoundary(boundary: number, size: number, prefixGranularity: n
   return boundary === repeatPoint || boundary === followUpPoint;
 }
 
-/** Kind of the boundary at `frontier` for history: a promotion that was steered to, the prompt's end, or nothing special. */
+/**
+ * Kind of the boundary at `frontier` for history: a promotion
+ * that was steered to, the prompt's end, or nothing special.
+ */
 export function historyKind(
   frontier: number,
   prefillTokens: number,
@@ -23,8 +29,9 @@ export function historyKind(
 }
 
 /**
- * Kind for state groups: a range that ends at nothing special is still an endpoint when it covers the snapshot from which
- * the same prompt, or one that continues it, resumes. `size` is the prompt's, at a retraction the frontier.
+ * Kind for state groups: a range that ends at nothing special is still an
+ * endpoint when it covers the snapshot from which the same prompt, or one that
+ * continues it, resumes. `size` is the prompt's, at a retraction the frontier.
  */
 export function stateKind(
   completed: CompletedPages,

@@ -1,6 +1,6 @@
 /**
- * How many blocks requests need at worst, from the configuration alone: bounds single requests against a pool and sizes a
- * pool for a concurrency. The per-request working set is defined here and nowhere else.
+ * How many blocks requests need at worst, from the configuration alone: bounds single requests against a pool
+ * and sizes a pool for a concurrency. The per-request working set is defined here and nowhere else.
  */
 import { require } from "../assert";
 import type { CacheGroupSpec } from "../cache/cache-group-spec";
@@ -39,7 +39,10 @@ export class CapacityModel {
     return this.#specs.map((spec) => this.#singleBlocks(spec, limit));
   }
 
-  /** Blocks of each group for maxBatchSize requests of `totalTokens` together, each of `contextTokens` at most. */
+  /**
+   * Blocks of each group for maxBatchSize requests of
+   * `totalTokens` together, each of `contextTokens` at most.
+   */
   concurrentBlocks(totalTokens: number, contextTokens: number, numRequests = this.#maxBatchSize): number[] {
     require(totalTokens >= 0 &&
       contextTokens >= 0 &&

@@ -2,8 +2,9 @@
 import type { SchedulerSettings } from "./settings";
 
 /**
- * Cuts a chunk at a pending promotion boundary and else at a multiple of the prefix granularity, so that the next one
- * starts at an identity boundary. A chunk that completes its prompt is never cut. 0 = wait for a larger budget.
+ * Cuts a chunk at a pending promotion boundary and else at a multiple of the
+ * prefix granularity, so that the next one starts at an identity boundary. A
+ * chunk that completes its prompt is never cut. 0 = wait for a larger budget.
  */
 export function alignChunk(
   firstPosition: number,
@@ -23,7 +24,10 @@ export function alignChunk(
   return chunk - (chunk % prefixGranularity);
 }
 
-/** Shortens a chunk so that the last one is not smaller than the window which replayable groups must regenerate. */
+/**
+ * Shortens a chunk so that the last one is not smaller than
+ * the window which replayable groups must regenerate.
+ */
 export function keepWindow(chunk: number, unscheduled: number, replayWindowTokens: number): number {
   const remaining = unscheduled - chunk;
   if (replayWindowTokens === 0 || remaining === 0 || remaining >= replayWindowTokens) return chunk;

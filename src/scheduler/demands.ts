@@ -1,8 +1,13 @@
-/** What a chunk demands of each group: which slots must exist when it runs, and the reserve beyond its end. */
+/**
+ * What a chunk demands of each group: which slots must exist when it runs, and the reserve beyond its end.
+ */
 import { GroupDemand } from "../cache/coordinator/group-demand";
 import type { SchedulerSettings } from "./settings";
 
-/** The last position, a multiple of the prefix granularity, at which the chunk (a, b] leaves a snapshot. May be <= a. */
+/**
+ * The last position, a multiple of the prefix granularity,
+ * at which the chunk (a, b] leaves a snapshot. May be <= a.
+ */
 export function lastStateBoundary(end: number, completesPrompt: boolean, prefixGranularity: number): number {
   const limit = completesPrompt ? end - 1 : end;
   return limit - (limit % prefixGranularity);

@@ -1,4 +1,7 @@
-/** Applies what happened to the requests it happened to. Each event is admitted in some states and is misuse in the others. */
+/**
+ * Applies what happened to the requests it happened to. Each
+ * event is admitted in some states and is misuse in the others.
+ */
 import { assert, require } from "../assert";
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
 import type { ExtendResult, Finish, ForwardResult, RemotePrefillDone, SchedulerEvent } from "./events";
@@ -100,7 +103,10 @@ export class EventHandler {
     }
   }
 
-  /** Shares one step's tokens out over the rows of its plan. A request that is gone gets nothing, all gone: no plan. */
+  /**
+   * Shares one step's tokens out over the rows of its plan.
+   * A request that is gone gets nothing, all gone: no plan.
+   */
   #forwardResult({ planId, tokenCounts, tokens, specCandidates }: ForwardResult): void {
     const plan = this.#plans.find(planId);
     require(planId > 0 &&

@@ -1,4 +1,7 @@
-/** What happened since the last plan, told to the scheduler in order. Plain data, so that a record of it can be replayed. */
+/**
+ * What happened since the last plan, told to the scheduler in
+ * order. Plain data, so that a record of it can be replayed.
+ */
 import type { RequestHandle } from "./plan";
 
 /** One step's results for every row of `plan.forward`, in row order, fed in one call. */
@@ -13,7 +16,10 @@ export interface ForwardResult {
   readonly specCandidates?: readonly (readonly number[] | undefined)[];
 }
 
-/** One row's result, for a caller that feeds rows one by one. A row gets either this or its share of a ForwardResult. */
+/**
+ * One row's result, for a caller that feeds rows one by one.
+ * A row gets either this or its share of a ForwardResult.
+ */
 export interface ExtendResult {
   readonly kind: "extendResult";
   readonly request: RequestHandle;
@@ -22,8 +28,8 @@ export interface ExtendResult {
 }
 
 /**
- * The request is complete. With `keptTokens` its generated tokens are first cut to that many (a stop matched earlier),
- * never below what is published.
+ * The request is complete. With `keptTokens` its generated tokens are first cut to that many (a stop matched
+ * earlier), never below what is published.
  */
 export interface Finish {
   readonly kind: "finish";
@@ -37,13 +43,18 @@ export interface Abort {
   readonly request: RequestHandle;
 }
 
-/** A storage read of the request's last plan missed: it goes back to the queue and computes what was missing. */
+/**
+ * A storage read of the request's last plan missed: it goes back to the queue and computes what was missing.
+ */
 export interface Retract {
   readonly kind: "retract";
   readonly request: RequestHandle;
 }
 
-/** Tokens that the request's next decode step consumes. A ForwardResult implies it when decodeInputTokens is above 1. */
+/**
+ * Tokens that the request's next decode step consumes. A
+ * ForwardResult implies it when decodeInputTokens is above 1.
+ */
 export interface UpdateReserve {
   readonly kind: "updateReserve";
   readonly request: RequestHandle;

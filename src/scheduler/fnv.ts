@@ -34,7 +34,10 @@ export class Fnv1a64 {
 
 const hasher = new Fnv1a64();
 
-/** Event hash of a block: whether it has a parent, the parent, the token count and the tokens, all little-endian. */
+/**
+ * Event hash of a block: whether it has a parent, the
+ * parent, the token count and the tokens, all little-endian.
+ */
 export function eventHash(parent: bigint | undefined, tokens: ArrayLike<number>): bigint {
   hasher.reset().byte(parent === undefined ? 0 : 1);
   if (parent !== undefined) hasher.word(Number(parent & 0xffff_ffffn)).word(Number(parent >> 32n));

@@ -20,7 +20,10 @@ export interface SchedulerGauges {
   readonly hostPinnedBlocks: number;
   readonly retractions: number;
   readonly evictions: number;
-  /** Rounds in a row that emitted nothing while work was left and nothing was outstanding; worth a warning from 1,024 on. */
+  /**
+   * Rounds in a row that emitted nothing while work was left
+   * and nothing was outstanding; worth a warning from 1,024 on.
+   */
   readonly stalledRounds: number;
 }
 
@@ -33,6 +36,8 @@ export interface HitTokens {
 
 /** A walk over all books, a slice at a time; starts over when the scheduler moved in between. */
 export interface IntegrityCheck {
-  /** Looks at about `numBlocks` more blocks. True when the whole walk is done; a leak throws InvariantError. */
+  /**
+   * Looks at about `numBlocks` more blocks. True when the whole walk is done; a leak throws InvariantError.
+   */
   step(numBlocks: number): boolean;
 }

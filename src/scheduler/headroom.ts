@@ -1,4 +1,7 @@
-/** How much of a generation an admission pays in advance, growing with every retraction so that thrashing ends. */
+/**
+ * How much of a generation an admission pays in advance,
+ * growing with every retraction so that thrashing ends.
+ */
 import { headroomStepTokens } from "../limits";
 import type { Request } from "./request";
 
@@ -13,7 +16,10 @@ export function admissionHeadroom(request: Request): number {
   return Math.min(Math.max(0, request.maxNewTokens - generated), openTokens(request));
 }
 
-/** True when the current admission secured everything that was still to come: such a request is never a victim. */
+/**
+ * True when the current admission secured everything that
+ * was still to come: such a request is never a victim.
+ */
 export function isCovered(request: Request): boolean {
   if (request.maxNewTokens === 0) return false;
   const openAtAdmission = request.maxNewTokens - (request.prefillTokens - request.submittedPromptTokens);

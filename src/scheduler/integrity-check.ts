@@ -1,6 +1,6 @@
 /**
- * Recounts who owns every block from the holders' side and compares with the books: a leak or a double release shows up as a
- * difference. Walks in slices, because an idle engine must stay ready for work.
+ * Recounts who owns every block from the holders' side and compares with the books: a leak or a double
+ * release shows up as a difference. Walks in slices, because an idle engine must stay ready for work.
  */
 import { assert } from "../assert";
 import type { CacheGroup } from "../cache/cache-group";

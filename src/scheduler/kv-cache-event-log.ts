@@ -1,6 +1,6 @@
 /**
- * Turns the comings and goings of cache entries into events about whole prefix boundaries. Mutations only mark a boundary;
- * what is told is the difference between what is resident now and what was told before.
+ * Turns the comings and goings of cache entries into events about whole prefix boundaries. Mutations only
+ * mark a boundary; what is told is the difference between what is resident now and what was told before.
  */
 import { assert } from "../assert";
 import { deviceBoundaryResidency } from "../cache/coordinator/boundary-residency";
@@ -42,8 +42,8 @@ export class KvCacheEventLog implements CacheMutationSink {
   }
 
   /**
-   * Notes the tokens behind the pages that a request has completed, for events to come. An admission starts over: what
-   * was noted for an earlier one may have been forgotten with its pages.
+   * Notes the tokens behind the pages that a request has completed, for events to come. An admission starts
+   * over: what was noted for an earlier one may have been forgotten with its pages.
    */
   describe(request: Request, isNewAdmission: boolean): void {
     const { words, root, numKnown } = request.chain;
@@ -71,7 +71,10 @@ export class KvCacheEventLog implements CacheMutationSink {
     }
   }
 
-  /** What changed since the last call: removals from the deepest page up, then additions from the shallowest down. */
+  /**
+   * What changed since the last call: removals from the
+   * deepest page up, then additions from the shallowest down.
+   */
   drain(coordinator: CacheCoordinator): KvCacheEvent[] {
     const removed: Boundary[] = [];
     const stored: Boundary[] = [];

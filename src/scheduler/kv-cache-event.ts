@@ -1,4 +1,7 @@
-/** What the device cache gained and lost, as told to routers outside. Hashes here are 64-bit and not the cache's own. */
+/**
+ * What the device cache gained and lost, as told to routers
+ * outside. Hashes here are 64-bit and not the cache's own.
+ */
 
 export interface BlockStored {
   readonly kind: "blockStored";

@@ -1,4 +1,7 @@
-/** The reusable storage behind `ForwardRow` and `ForwardBatch`. Filled while a round is decided, read by everybody else. */
+/**
+ * The reusable storage behind `ForwardRow` and `ForwardBatch`.
+ * Filled while a round is decided, read by everybody else.
+ */
 import type { BlockTable } from "../cache/core/block-table";
 import { Int32List } from "../cache/core/int32-list";
 import type { ForwardBatch, ForwardRow, GroupTableChanges } from "./plan";

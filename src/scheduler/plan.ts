@@ -1,7 +1,7 @@
 /**
- * What one scheduling round decided, as data for an executor. Plans live in a ring of overlapScheduleDepth + 2: a plan
- * and everything it refers to stays as it is until its results were fed back, and is overwritten later. Readers never
- * write. `docs/scheduler.md` says how a plan is carried out.
+ * What one scheduling round decided, as data for an executor. Plans live in a ring of overlapScheduleDepth +
+ * 2: a plan and everything it refers to stays as it is until its results were fed back, and is overwritten
+ * later. Readers never write. `docs/scheduler.md` says how a plan is carried out.
  */
 import type { BlockId } from "../cache/core/ids";
 import type { LoadBackOp, TransferOp, WriteBackOp } from "../cache/tier/transfer-types";
@@ -23,23 +23,31 @@ export interface ForwardRow {
   /** First decode step after a prompt: with this plan the whole prompt is published for others. */
   readonly isFirstDecode: boolean;
   /**
-   * Prefill: position of the first new token. Decode: position of the first input token, exact when every result still
-   * out yields one token; with a verify width above 1 and results out the device knows better.
+   * Prefill: position of the first new token. Decode: position of the first input token, exact when every
+   * result still out yields one token; with a verify width above 1 and results out the device knows better.
    */
   readonly begin: number;
   /** Prefill: new tokens. Decode: decodeInputTokens. */
   readonly size: number;
   /** Cached tokens re-fed in front of `begin` to regenerate replayable groups; 0 for most. */
   readonly replay: number;
-  /** `size + replay`. The row's input is `tokens[begin - replay, begin + size)`; for a decode row see decodeInputId. */
+  /**
+   * `size + replay`. The row's input is `tokens[begin - replay,
+   * begin + size)`; for a decode row see decodeInputId.
+   */
   readonly inputLength: number;
-  /** The request's own tokens, `prefillLength` of them at least. Not to be written, not to be kept past the plan. */
+  /**
+   * The request's own tokens, `prefillLength` of them at
+   * least. Not to be written, not to be kept past the plan.
+   */
   readonly tokens: Int32Array;
   /** Tokens of the whole prefill window: the prompt, after a retraction with the generated tokens. */
   readonly prefillLength: number;
   /** The prompt is complete after this row: its last position must be sampled. */
   readonly completesPrompt: boolean;
-  /** Position, strictly inside (begin, begin + size), at which state groups must keep a snapshot; 0 = none. */
+  /**
+   * Position, strictly inside (begin, begin + size), at which state groups must keep a snapshot; 0 = none.
+   */
   readonly internalStateBoundary: number;
   /** Decode: the input id, or -1 when the executor has the last sampled token itself. */
   readonly decodeInputId: number;
@@ -56,7 +64,8 @@ export interface ForwardRow {
 /**
  * What changed in one group's tables since the rows' previous plans. For row i apply, in this order:
  * 1. if the row is a first chunk, empty the slot's table;
- * 2. replaced: for k in [replacedOffsets[i], replacedOffsets[i+1]): table[replacedColumns[k]] = replacedIds[k];
+ * 2. replaced: for k in [replacedOffsets[i], replacedOffsets[i+1]):
+ *    table[replacedColumns[k]] = replacedIds[k];
  * 3. nulled: table[c] = 0 for c in [nulledBegins[i], nulledEnds[i]);
  * 4. appended: appendedIds[appendedOffsets[i] .. appendedOffsets[i+1]) at the end of the table (0 = hole).
  */
@@ -101,8 +110,8 @@ export interface ExecutionPlan {
   /** True when the plan asks for nothing at all. */
   readonly isEmpty: boolean;
   /**
-   * The whole table of a forward row, padded with -1 to the widest row of the batch. For tests and tools; valid until
-   * the next plan is built.
+   * The whole table of a forward row, padded with -1 to the widest row of
+   * the batch. For tests and tools; valid until the next plan is built.
    */
   blockTableRow(group: number, row: number): readonly BlockId[];
 }

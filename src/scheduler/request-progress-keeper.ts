@@ -1,6 +1,6 @@
 /**
- * Keeps a request's progress in step with its admissions: prepares what an admission publishes, and settles it when the
- * admission went through. A failed admission leaves no trace.
+ * Keeps a request's progress in step with its admissions: prepares what an admission publishes, and settles
+ * it when the admission went through. A failed admission leaves no trace.
  */
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
 import { boundaryKind } from "../cache/prefix/prefix-cache-index";
@@ -33,13 +33,19 @@ export class RequestProgressKeeper {
     this.#kvEvents?.describe(request, true);
   }
 
-  /** Computes the hashes that the next admission publishes under, so that a first decode round is not the one to pay. */
+  /**
+   * Computes the hashes that the next admission publishes
+   * under, so that a first decode round is not the one to pay.
+   */
   hashAhead(request: Request, frontier: number): void {
     const numPages = Math.floor(frontier / this.#settings.prefixGranularity);
     request.chain.extend(numPages, request.tokens, this.#coordinator.hasher, this.#coordinator.buffers);
   }
 
-  /** Hashes the pages completed at `frontier` and notes what they mean. `size` is what state boundaries are judged by. */
+  /**
+   * Hashes the pages completed at `frontier` and notes what
+   * they mean. `size` is what state boundaries are judged by.
+   */
   prepare(request: Request, frontier: number, size: number, streamToHost: boolean): void {
     const { completed, chain } = request;
     const numPages = this.#extend(request, frontier);

@@ -1,4 +1,7 @@
-/** Requests of one kind in submission order: linked, so that joining and leaving cost nothing however long the queue is. */
+/**
+ * Requests of one kind in submission order: linked, so that
+ * joining and leaving cost nothing however long the queue is.
+ */
 import type { Request } from "./request";
 
 export class RequestQueue {

@@ -1,4 +1,7 @@
-/** The ways in which a request stops holding blocks: finished with its work published, aborted, or retracted to come back. */
+/**
+ * The ways in which a request stops holding blocks: finished
+ * with its work published, aborted, or retracted to come back.
+ */
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
 import { queueChainStores } from "../cache/coordinator/store-queueing";
 import type { WriteBackOp } from "./plan";

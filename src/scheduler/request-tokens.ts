@@ -1,6 +1,6 @@
 /**
- * A request's tokens: the adopted prompt, never copied and never written, and behind it what was generated. `window` is
- * contiguous, because executors and kernels read it as it is.
+ * A request's tokens: the adopted prompt, never copied and never written, and behind it what was generated.
+ * `window` is contiguous, because executors and kernels read it as it is.
  */
 import type { Int32BufferPool } from "../cache/core/int32-buffer-pool";
 import type { TokenSource } from "../cache/prefix/prefix-hasher";

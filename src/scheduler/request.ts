@@ -1,4 +1,6 @@
-/** One submitted request: its state, its tokens and, while it holds blocks, its resources. Decides nothing. */
+/**
+ * One submitted request: its state, its tokens and, while it holds blocks, its resources. Decides nothing.
+ */
 
 import type { RequestProgress } from "../cache/coordinator/request-progress";
 import { CompletedPages } from "../cache/coordinator/request-progress";
@@ -76,7 +78,10 @@ export class Request implements RequestProgress {
   storageHitTokens = 0;
   wasAdmitted = false;
 
-  /** The books' version and the budget at which an admission last failed; it need not be tried again before they move. */
+  /**
+   * The books' version and the budget at which an admission
+   * last failed; it need not be tried again before they move.
+   */
   failedAtVersion = -1;
   failedAtBudget = 0;
 
@@ -101,13 +106,18 @@ export class Request implements RequestProgress {
     return this.state >= requestState.prefilling && this.state <= requestState.decoding;
   }
 
-  /** The frontier up to which computation is scheduled (prefill) or landed (decode); -1 in states without one. */
+  /**
+   * The frontier up to which computation is scheduled (prefill) or landed (decode); -1 in states without one.
+   */
   get numComputedTokens(): number {
     if (this.state === requestState.decoding) return this.tokens.size - 1;
     return this.holdsBlocks ? this.windowEnd : -1;
   }
 
-  /** A first chunk of this request is an ordinary prompt: never admitted, or retracted with nothing to come back to. */
+  /**
+   * A first chunk of this request is an ordinary prompt: never
+   * admitted, or retracted with nothing to come back to.
+   */
   get admitsLikeNewPrompt(): boolean {
     return (
       this.state === requestState.submitted ||

@@ -52,10 +52,11 @@ export class Retraction {
       const wasIncomplete = victim.state === requestState.prefilling;
       this.#retract(victim, round);
       if (blocker === victim && this.#book.numHoldingBlocks === 0) this.#coordinator.dropScattered();
-      // Decoders come before the next prompt, or two prompts that never fit beside them could take turns for ever.
+      // Who holds blocks comes before who does not, or requests that never fit beside them could take turns for ever.
       if (isRepeated || (wasIncomplete && !round.plan.hasRows)) {
         this.#rounds.decodeBatch(round, 0);
         if (round.hasDecodes && !this.#settings.mixesPrefillAndDecode) return;
+        if (!round.plan.hasRows && this.#rounds.residentChunk(round)) return;
       }
       if (blocker === victim) {
         const other = this.#firstNewPromptBut(victim);

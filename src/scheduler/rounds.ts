@@ -85,6 +85,17 @@ export class Rounds {
     return outcome;
   }
 
+  /** A chunk of the first incomplete prompt that fits; true when there was one. */
+  residentChunk(round: Round): boolean {
+    let request = this.#book.prefilling.first;
+    while (request !== undefined) {
+      const next: Request | undefined = request.next;
+      if (this.chunk(request, round) === "scheduled") return true;
+      request = next;
+    }
+    return false;
+  }
+
   #runFused(round: Round): void {
     const readmission = this.readmission();
     if (this.#settings.mixesPrefillAndDecode) {

@@ -1,6 +1,6 @@
 /**
- * The scheduler: requests in, execution plans out, events back in. One thread, no clock, no I/O, no randomness: equal
- * calls give equal plans on every rank.
+ * The scheduler: requests in, execution plans out, events back in. One thread, no clock, no I/O, no
+ * randomness: equal calls give equal plans on every rank.
  */
 import { require } from "../assert";
 import {
@@ -308,7 +308,9 @@ export class Scheduler {
       `${this.maxSingleRequestTokens} of one request`);
   }
 
-  /** Counts rounds in a row that did nothing although nothing is out that could change it. Changes no plan. */
+  /**
+   * Counts rounds in a row that did nothing although nothing is out that could change it. Changes no plan.
+   */
   #noteStall(plan: ExecutionPlan): void {
     const isStalled = plan.isEmpty && this.#book.numUnfinished > 0 && !this.#isAnythingOutstanding();
     this.#numStalledRounds = isStalled ? this.#numStalledRounds + 1 : 0;

@@ -1,4 +1,6 @@
-/** A validated configuration with every default filled in and the quantities that all rules use worked out. */
+/**
+ * A validated configuration with every default filled in and the quantities that all rules use worked out.
+ */
 import type { CacheGroupSpec } from "../cache/cache-group-spec";
 import type { CacheGroupConfig, SchedulerConfig, SchedulerRole } from "./config";
 import { validateConfig } from "./validate-config";

@@ -1,4 +1,7 @@
-/** The scheduler's words with the far storage: which keys a prompt's pages have, and which of them are believed to exist. */
+/**
+ * The scheduler's words with the far storage: which keys a
+ * prompt's pages have, and which of them are believed to exist.
+ */
 import { require } from "../assert";
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
 import { numAvailableLcmBlocks } from "../cache/coordinator/capacity-views";
@@ -107,7 +110,9 @@ function toStorageKey({ group, hash, pageOffset }: HexKey): StorageKey {
   return { group, digests: hexToDigest(hash), at: 0, pageOffset };
 }
 
-/** Keys by their page's first appearance, then by offset, then by group: a prefix of them is a usable prefix. */
+/**
+ * Keys by their page's first appearance, then by offset, then by group: a prefix of them is a usable prefix.
+ */
 function byPrefixPosition({ groups, hashes, pageOffsets }: StorageKeys): HexKey[] {
   require(groups.length === hashes.length &&
     groups.length ===

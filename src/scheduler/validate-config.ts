@@ -1,4 +1,7 @@
-/** The one gate of configurations: every rule with the message it gives. Nothing is built before it has passed. */
+/**
+ * The one gate of configurations: every rule with the
+ * message it gives. Nothing is built before it has passed.
+ */
 import { require } from "../assert";
 import { maxInt32 } from "../limits";
 import type { CacheGroupConfig, SchedulerConfig } from "./config";

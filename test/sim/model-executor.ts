@@ -1,6 +1,6 @@
 /**
- * Carries plans out on a memory that remembers, for every row and snapshot, which text it was computed from. Reading a row
- * of any other text is an error, whoever wrote it: this is how a wrong reuse shows.
+ * Carries plans out on a memory that remembers, for every row and snapshot, which text it was computed from.
+ * Reading a row of any other text is an error, whoever wrote it: this is how a wrong reuse shows.
  */
 
 import type { ExecutionPlan, ForwardRow, LoadBackOp, TransferOp } from "../../src/scheduler/plan";

@@ -1,6 +1,7 @@
 /**
- * What a request's text must be: its prompt, and behind it tokens that a model would derive from nothing but the text in
- * front of them. Every cached row and snapshot has one right value, the hash of the text up to it.
+ * What a request's text must be: its prompt, and behind it tokens that a model would derive from nothing but
+ * the text in front of them. Every cached row and snapshot has one right value, the hash of the text up to
+ * it.
  */
 import { mix } from "./random";
 

@@ -1,6 +1,7 @@
 /**
- * One simulated deployment under a seeded storm: bursts of requests, late and reordered acknowledgements, aborts in every
- * state, stops, lost storage. After every step the books are recounted and, where a naive twin exists, compared with it.
+ * One simulated deployment under a seeded storm: bursts of requests, late and reordered acknowledgements,
+ * aborts in every state, stops, lost storage. After every step the books are recounted and, where a naive
+ * twin exists, compared with it.
  */
 import { InvariantError } from "../../src/assert";
 import type { SchedulerEvent } from "../../src/scheduler/events";
@@ -153,7 +154,10 @@ export class World {
     this.#checkProgress(plan);
   }
 
-  /** A storage read missed: forget the keys, compute nothing, and send everybody in the plan back to the queue. */
+  /**
+   * A storage read missed: forget the keys, compute nothing, and send everybody in the plan back to the
+   * queue.
+   */
   #loadsFailed(plan: ExecutionPlan): void {
     for (const op of plan.loadBacks) {
       const missing = Array.from({ length: op.numTransfers }, (_, i) => i).filter(
@@ -187,7 +191,9 @@ export class World {
     this.#finishDone(ids);
   }
 
-  /** Requests that reached their limit, or that a stop cuts short, finish; their text must be the right one. */
+  /**
+   * Requests that reached their limit, or that a stop cuts short, finish; their text must be the right one.
+   */
   #finishDone(ids: readonly string[]): void {
     for (const id of ids) {
       const request = this.#live.get(id);

@@ -1,6 +1,6 @@
 /**
- * The obvious cache: the rules of matching, admission, eviction, publication and tiers said as plainly as possible, with
- * objects, text keys and full scans. Knows nothing of how the real one is built.
+ * The obvious cache: the rules of matching, admission, eviction, publication and tiers said as plainly as
+ * possible, with objects, text keys and full scans. Knows nothing of how the real one is built.
  */
 import type { CacheGroupSpec } from "../../src/cache/cache-group-spec";
 import { type NaiveEntry, NaiveIndex } from "./naive-index";

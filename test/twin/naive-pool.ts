@@ -40,7 +40,10 @@ export class NaivePool {
     );
   }
 
-  /** One block by the exact order: least loaded shard, fullest parent, lowest parent, lowest slot, else the oldest empty. */
+  /**
+   * One block by the exact order: least loaded shard, fullest parent, lowest parent, lowest slot, else the
+   * oldest empty.
+   */
   acquire(group: number, loads?: readonly number[]): NaiveBlock | undefined {
     const shards = loads?.length ?? 1;
     let best: number[] | undefined;

@@ -447,6 +447,10 @@ export class NaiveScheduler {
       if (repeats || (wasIncomplete && !hasRows)) {
         this.#decodes(0);
         if (this.#plan.decodes.length > 0 && !this.s.mixesPrefillAndDecode) return;
+        if (this.#plan.decodes.length === 0) {
+          const residents = this.requests.filter((r) => r.state === "prefilling");
+          if (residents.some((r) => this.#tryChunk(r) === "scheduled")) return;
+        }
       }
       if (blocker === victim) {
         const other = this.#newPrompts().find((r) => r !== victim);
