@@ -1,4 +1,7 @@
-/** A C struct of the ABI as a TypeScript object: fields written in place, one stable address, no allocation after creation. */
+/**
+ * A C struct of the ABI as a TypeScript object: fields written
+ * in place, one stable address, no allocation after creation.
+ */
 import { ptr } from "bun:ffi";
 import { NativeError } from "./errors";
 

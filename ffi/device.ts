@@ -1,6 +1,6 @@
 /**
- * One compute device behind the C ABI: memory, copies, events, graphs and ops. The CPU and the CUDA library are driven by this
- * same class; what runs when is decided by its callers.
+ * One compute device behind the C ABI: memory, copies, events, graphs and ops. The CPU and the CUDA library
+ * are driven by this same class; what runs when is decided by its callers.
  */
 import { CString, type Pointer, ptr, toArrayBuffer } from "bun:ffi";
 import { ArgumentBlock, type BlockSchema, type FieldValues, layoutOf } from "./argument-block";

@@ -1,4 +1,7 @@
-/** Read-only memory maps of whole files, of any size; addresses are numbers, bytes are read by native code or small views. */
+/**
+ * Read-only memory maps of whole files, of any size; addresses
+ * are numbers, bytes are read by native code or small views.
+ */
 
 import { dlopen, FFIType, type Pointer, ptr } from "bun:ffi";
 import { closeSync, fstatSync, openSync } from "node:fs";

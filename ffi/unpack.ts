@@ -1,6 +1,6 @@
 /**
- * Brings files that are embedded in the executable into the file system, where the loader and the kernel's mmap can reach them:
- * one private directory a content hash, checked before it is believed, never rewritten.
+ * Brings files that are embedded in the executable into the file system, where the loader and the kernel's
+ * mmap can reach them: one private directory a content hash, checked before it is believed, never rewritten.
  */
 import { createHash } from "node:crypto";
 import {
@@ -85,8 +85,8 @@ function unpackTo(directory: string, files: readonly EmbeddedFile[]): void {
 }
 
 /**
- * Path of a directory that holds `files`. `accept` may refuse a directory by throwing (a loader on a noexec mount does); then
- * the next place is tried. Throws NativeError naming what failed when no place is left.
+ * Path of a directory that holds `files`. `accept` may refuse a directory by throwing (a loader on a noexec
+ * mount does); then the next place is tried. Throws NativeError naming what failed when no place is left.
  */
 export function unpack(
   files: readonly EmbeddedFile[],

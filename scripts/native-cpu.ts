@@ -1,6 +1,6 @@
 /**
- * Builds build/native/libgranary_cpu.so from cuda/cpu: kernels once an instruction set, the rest for any x86-64. Compiles only
- * what changed; run by itself it prints the library's path.
+ * Builds build/native/libgranary_cpu.so from cuda/cpu: kernels once an instruction set, the rest for any
+ * x86-64. Compiles only what changed; run by itself it prints the library's path.
  */
 import {
   existsSync,
@@ -30,7 +30,8 @@ const commonFlags = [
   "-fno-gnu-unique",
   "-fno-exceptions",
   "-fno-rtti",
-  // An fma happens where the source says so and nowhere else: the two instruction sets must agree bit for bit.
+  // An fma happens where the source says so and nowhere
+  // else: the two instruction sets must agree bit for bit.
   "-ffp-contract=off",
   "-fno-math-errno",
   "-Wall",
@@ -109,8 +110,9 @@ function isCurrent(unit: Unit, command: string): boolean {
 }
 
 /**
- * A template of the standard library that both instruction sets instantiate under one name would be linked once, and the
- * machine without AVX-512 could get the wrong one. So kernels may define weak symbols in their own namespace only.
+ * A template of the standard library that both instruction sets instantiate
+ * under one name would be linked once, and the machine without AVX-512 could get
+ * the wrong one. So kernels may define weak symbols in their own namespace only.
  */
 async function checkWeakSymbols(unit: Unit, object: string): Promise<void> {
   const listing = await run(["nm", "--defined-only", "-C", object]);

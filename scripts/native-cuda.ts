@@ -1,6 +1,7 @@
 /**
- * Builds build/native/libgranary_cuda.so from cuda/kernels with nvcc. Compiles only what changed; run by itself it prints the
- * library's path and what the build took. A machine without nvcc gets no library and one line that says so.
+ * Builds build/native/libgranary_cuda.so from cuda/kernels with nvcc. Compiles
+ * only what changed; run by itself it prints the library's path and what the
+ * build took. A machine without nvcc gets no library and one line that says so.
  */
 import {
   existsSync,
@@ -103,7 +104,9 @@ async function link(objects: readonly string[], nvcc: string): Promise<void> {
   renameSync(temporary, libraryPath);
 }
 
-/** Compiles and links what is out of date and returns the library's path; undefined where there is no nvcc. */
+/**
+ * Compiles and links what is out of date and returns the library's path; undefined where there is no nvcc.
+ */
 export async function buildCudaLibrary(): Promise<string | undefined> {
   const nvcc = findNvcc();
   if (nvcc === undefined) {

@@ -1,4 +1,7 @@
-/** Builds, checks and tests; ends with one line that counts. Given arguments it only builds and passes them to `bun test`. */
+/**
+ * Builds, checks and tests; ends with one line that counts.
+ * Given arguments it only builds and passes them to `bun test`.
+ */
 import { build } from "./build";
 
 interface Step {
@@ -54,7 +57,9 @@ if (failed === 0) {
     else failed++;
   }
   console.log("== tests");
-  const { code, text } = await run([process.execPath, "test", ...args]);
+  // What needs a card has a command of its own: scripts/gpu-test.
+  const withoutCard = args.length > 0 ? [] : ["--path-ignore-patterns=test/gpu/**"];
+  const { code, text } = await run([process.execPath, "test", "--only-failures", ...withoutCard, ...args]);
   const [ok, notOk, skipped] = [countOf(text, "pass"), countOf(text, "fail"), countOf(text, "skip")];
   passed += ok;
   // A runner that died or ran nothing has failed, whatever it counted.

@@ -1,4 +1,7 @@
-/** The two ways code here may throw: misuse by a caller (coded, state unchanged) and a broken invariant (fatal). */
+/**
+ * The two ways code here may throw: misuse by a caller
+ * (coded, state unchanged) and a broken invariant (fatal).
+ */
 
 /** A caller's mistake. `code` is stable and machine-readable; the state of the callee is unchanged. */
 export class GranaryError extends Error {

@@ -1,4 +1,7 @@
-/** The composition root: names what only the program's entry can name, hands the process over to a command, and exits with its code. */
+/**
+ * The composition root: names what only the program's entry can name,
+ * hands the process over to a command, and exits with its code.
+ */
 import { embedded } from "#embedded";
 import packageJson from "../package.json" with { type: "json" };
 import { dispatch } from "./cli/dispatch";

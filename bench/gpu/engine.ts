@@ -1,6 +1,6 @@
 /**
- * An engine on the card with a full-size model and made-up weights: decode, prefill, cached prefixes, idle gaps. Prints one line
- * a figure. Run on a machine with a GPU: `bun bench/gpu/engine.ts [model directory]`.
+ * An engine on the card with a full-size model and made-up weights: decode, prefill, cached prefixes, idle
+ * gaps. Prints one line a figure. Run on a machine with a GPU: `bun bench/gpu/engine.ts [model directory]`.
  */
 import { join } from "node:path";
 import { Device } from "../../ffi/device";

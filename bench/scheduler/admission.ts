@@ -1,4 +1,7 @@
-/** W1-adm: one admission of a prompt whose whole prefix is cached, with its hashes to compute and with them given. */
+/**
+ * W1-adm: one admission of a prompt whose whole prefix is
+ * cached, with its hashes to compute and with them given.
+ */
 import { CacheCoordinator } from "../../src/cache/coordinator/cache-coordinator";
 import { GroupDemand } from "../../src/cache/coordinator/group-demand";
 import { CompletedPages } from "../../src/cache/coordinator/request-progress";

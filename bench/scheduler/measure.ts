@@ -1,4 +1,7 @@
-/** Timing and its statistics: every figure is the middle of several runs, scaled to the machine of the peers' figures. */
+/**
+ * Timing and its statistics: every figure is the middle of
+ * several runs, scaled to the machine of the peers' figures.
+ */
 
 export const nowUs = (): number => Bun.nanoseconds() / 1000;
 

@@ -1,4 +1,7 @@
-/** Runs a scheduler the way a driver does and times it: the plan, then the feed-back of one token a row and of finishes. */
+/**
+ * Runs a scheduler the way a driver does and times it: the
+ * plan, then the feed-back of one token a row and of finishes.
+ */
 import type { RequestSpec, SchedulerConfig } from "../../src/scheduler/config";
 import type { SchedulerEvent } from "../../src/scheduler/events";
 import type { ExecutionPlan } from "../../src/scheduler/plan";

@@ -1,7 +1,12 @@
-/** The scheduling form of a cache group: what kind of attention it serves and how many tokens one slot covers. */
+/**
+ * The scheduling form of a cache group: what kind of attention it serves and how many tokens one slot covers.
+ */
 import type { GroupId } from "./core/ids";
 
-/** full: every token stays needed. slidingWindow: a trailing window. state: snapshots, each summing up all before it. */
+/**
+ * full: every token stays needed. slidingWindow: a trailing
+ * window. state: snapshots, each summing up all before it.
+ */
 export type AttentionKind = "full" | "slidingWindow" | "state";
 
 export interface CacheGroupSpec {

@@ -1,6 +1,6 @@
 /**
- * One attention structure's share of the cache: its spec, its placement and its reuse index in each tier, and how it
- * matches. The only place where allocation and prefix matching meet.
+ * One attention structure's share of the cache: its spec, its placement and its reuse index in each tier, and
+ * how it matches. The only place where allocation and prefix matching meet.
  */
 import { assert } from "../assert";
 import { GroupAllocator } from "./allocator/group-allocator";

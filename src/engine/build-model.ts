@@ -1,4 +1,7 @@
-/** Puts a checked model on a device: weights, buffers, tables and sampler; everything an engine has beside its cache. */
+/**
+ * Puts a checked model on a device: weights, buffers, tables
+ * and sampler; everything an engine has beside its cache.
+ */
 import type { Device, Dtype } from "../../ffi/device";
 import { ModelExecutor, type StepProbe } from "../executor/model-executor";
 import { StepInputs } from "../executor/step-inputs";

@@ -1,4 +1,7 @@
-/** Live choices by request, and by the scheduler's handle; siblings wait here until the first one's prompt is published. */
+/**
+ * Live choices by request, and by the scheduler's handle;
+ * siblings wait here until the first one's prompt is published.
+ */
 import { assert } from "../assert";
 import { Choice } from "./choice";
 import type { EngineRequest } from "./protocol";

@@ -1,4 +1,7 @@
-/** One choice of one request while the engine works on it: what it wants, how far it is, and the rules that end it. */
+/**
+ * One choice of one request while the engine works on it:
+ * what it wants, how far it is, and the rules that end it.
+ */
 import type { RequestSampling } from "../executor/request-sampling";
 import type { EngineRequest, FinishReason } from "./protocol";
 

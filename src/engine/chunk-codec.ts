@@ -1,4 +1,7 @@
-/** Packs the plain chunks of a step into one integer array, which crosses threads far cheaper than an object each. */
+/**
+ * Packs the plain chunks of a step into one integer array,
+ * which crosses threads far cheaper than an object each.
+ */
 import type { FinishReason, TokenChunk } from "./protocol";
 
 const finishReasons: readonly (FinishReason | undefined)[] = [undefined, "stop", "length", "abort", "error"];

@@ -1,4 +1,7 @@
-/** The engine as the main thread sees it: submit, end, observe. Implementations: the Worker's transport, and tests' own. */
+/**
+ * The engine as the main thread sees it: submit, end, observe.
+ * Implementations: the Worker's transport, and tests' own.
+ */
 import type { EngineGauges, EngineLimits, EngineRequest, TokenChunk } from "./protocol";
 
 export type EngineState = "loading" | "ready" | "draining" | "failed";
@@ -24,8 +27,8 @@ export interface EngineClient {
   /** Requests submitted and not ended. */
   readonly numLiveRequests: number;
   /**
-   * Queues a request; `onChunk` is called once a chunk, in order, on the main thread. After a chunk with `finish` a choice is
-   * silent. A failed engine ends every live choice with finish "error".
+   * Queues a request; `onChunk` is called once a chunk, in order, on the main thread. After a chunk with
+   * `finish` a choice is silent. A failed engine ends every live choice with finish "error".
    */
   submit(request: Omit<EngineRequest, "id">, onChunk: (chunk: TokenChunk) => void): RequestTicket;
   /** Drops all cached prefixes; false while something uses them. */

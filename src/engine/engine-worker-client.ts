@@ -1,4 +1,7 @@
-/** The engine in a Worker, as the main thread drives it: commands over a port, chunks dispatched to their requests. */
+/**
+ * The engine in a Worker, as the main thread drives it:
+ * commands over a port, chunks dispatched to their requests.
+ */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { GranaryError } from "../assert";
 import { unpackChunks } from "./chunk-codec";

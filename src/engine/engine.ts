@@ -1,6 +1,6 @@
 /**
- * The engine: commands in, one message a step out. Owns scheduler and executor; a plain class without threads, so that a Worker,
- * a test or a command line drive it the same way.
+ * The engine: commands in, one message a step out. Owns scheduler and executor; a plain class without
+ * threads, so that a Worker, a test or a command line drive it the same way.
  */
 import type { Executor, StepResult } from "../executor/model-executor";
 import { integrityCheckBlocks } from "../limits";
@@ -102,8 +102,8 @@ export class Engine {
   }
 
   /**
-   * One round: feed events, plan, submit, and take in the oldest result that is due. With overlap the next plan is submitted
-   * before the last one's tokens are read.
+   * One round: feed events, plan, submit, and take in the oldest result that is due. With overlap the next
+   * plan is submitted before the last one's tokens are read.
    */
   step(): void {
     const { scheduler, overlapDepth } = this.#parts;

@@ -1,4 +1,7 @@
-/** Builds an engine from its options: checks everything that can be checked first, then takes memory in a fixed order. */
+/**
+ * Builds an engine from its options: checks everything that
+ * can be checked first, then takes memory in a fixed order.
+ */
 import { join } from "node:path";
 import type { Device } from "../../ffi/device";
 import { GranaryError } from "../assert";
@@ -99,7 +102,10 @@ function maxModelLenOf(options: EngineOptions, plan: BuildPlan, scheduler: Sched
   return maxModelLen;
 }
 
-/** Loads, builds and returns an idle engine. Everything that a user can have got wrong is thrown before memory is taken. */
+/**
+ * Loads, builds and returns an idle engine. Everything that a
+ * user can have got wrong is thrown before memory is taken.
+ */
 export function loadEngine(
   options: EngineOptions,
   environment: EngineEnvironment,

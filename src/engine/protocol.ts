@@ -1,6 +1,6 @@
 /**
- * What crosses between the main thread and the engine's thread. Plain data and typed arrays only; every id is a number that
- * the main thread chose and never uses twice.
+ * What crosses between the main thread and the engine's thread. Plain data and typed arrays only; every id is
+ * a number that the main thread chose and never uses twice.
  */
 import type { LogprobRows } from "../executor/logprob-rows";
 import type { SamplingOptions } from "../executor/sampling-options";
@@ -18,7 +18,10 @@ export interface StopOptions {
   readonly stopTokenIds: readonly number[];
 }
 
-/** Log-probabilities wanted at each position: absent = none, 0 = of the token alone, -1 = of the whole vocabulary. */
+/**
+ * Log-probabilities wanted at each position: absent = none,
+ * 0 = of the token alone, -1 = of the whole vocabulary.
+ */
 export type LogprobCount = number;
 
 export interface EngineRequest {
@@ -57,12 +60,18 @@ export interface TokenChunk {
   readonly choice: number;
   readonly tokens: Int32Array;
   readonly finish?: FinishReason;
-  /** The end token or stop id that ended it, when `finish` is "stop" and a token did. It is the last of `tokens`. */
+  /**
+   * The end token or stop id that ended it, when `finish`
+   * is "stop" and a token did. It is the last of `tokens`.
+   */
   readonly stopTokenId?: number;
   /** On the choice's first chunk: prompt tokens that came from the cache. */
   readonly cachedTokens?: number;
   readonly logprobs?: LogprobRows;
-  /** Prompt positions computed in this step; position 0 has no row. A retraction may repeat positions: the first counts. */
+  /**
+   * Prompt positions computed in this step; position 0 has no
+   * row. A retraction may repeat positions: the first counts.
+   */
   readonly promptLogprobs?: LogprobRows;
   /** With finish "error": one sentence. */
   readonly error?: string;

@@ -1,4 +1,7 @@
-/** How many LCM blocks the pool gets: what the user says, else what the memory left after everything else allows. */
+/**
+ * How many LCM blocks the pool gets: what the user says,
+ * else what the memory left after everything else allows.
+ */
 import { freemem } from "node:os";
 import type { Device } from "../../ffi/device";
 import { GranaryError } from "../assert";

@@ -1,4 +1,7 @@
-/** What one step's result means for its requests: chunks for their readers, and the events that end those that are complete. */
+/**
+ * What one step's result means for its requests: chunks for their
+ * readers, and the events that end those that are complete.
+ */
 import type { StepResult } from "../executor/model-executor";
 import type { SchedulerEvent } from "../scheduler/events";
 import type { ExecutionPlan, ForwardRow } from "../scheduler/plan";

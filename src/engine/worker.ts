@@ -1,4 +1,7 @@
-/** Entry of the engine's thread: loads, then steps for as long as there is work, reading its port between steps. */
+/**
+ * Entry of the engine's thread: loads, then steps for as
+ * long as there is work, reading its port between steps.
+ */
 import { isMainThread, type MessagePort, parentPort } from "node:worker_threads";
 import type { EngineOptions } from "./engine-options";
 import { loadEngine } from "./load-engine";

@@ -1,4 +1,6 @@
-/** Turns rows of logits into log-probability rows on the host: the best few of each, or the whole vocabulary. */
+/**
+ * Turns rows of logits into log-probability rows on the host: the best few of each, or the whole vocabulary.
+ */
 import { type Address, type Device, dtypeBytes, type Op } from "../../ffi/device";
 import type { Tensor } from "../layers/tensor";
 import type { LogprobRows } from "./logprob-rows";
@@ -63,7 +65,9 @@ export class LogprobReader {
     this.#logSoftmax.set("rows", rows).launch();
   }
 
-  /** Reads rows that compute() made; `chosen` holds the token that stands at each row. Waits for the device. */
+  /**
+   * Reads rows that compute() made; `chosen` holds the token that stands at each row. Waits for the device.
+   */
   read(request: LogprobRequest, chosen: Int32Array): LogprobRows {
     const { firstRow, numRows, begin, count } = request;
     const isWhole = count < 0 || count > this.#maxCount;

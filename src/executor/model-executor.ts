@@ -1,6 +1,7 @@
 /**
- * Carries out execution plans on one device: tables, zeroing, forward, logits, sampling. Decides nothing; what to run and for
- * whom stands in the plan. A plan is submitted without waiting, its result is collected later, in order.
+ * Carries out execution plans on one device: tables, zeroing, forward, logits,
+ * sampling. Decides nothing; what to run and for whom stands in the plan. A
+ * plan is submitted without waiting, its result is collected later, in order.
  */
 import type { Address, Device, Op } from "../../ffi/device";
 import { assert } from "../assert";
@@ -18,7 +19,10 @@ import { Sampler } from "./sampler";
 import { SamplingState } from "./sampling-state";
 import type { StepInputs } from "./step-inputs";
 
-/** What a plan's forward batch yielded, by row; valid until as many further plans were submitted as may be out. */
+/**
+ * What a plan's forward batch yielded, by row; valid until
+ * as many further plans were submitted as may be out.
+ */
 export interface StepResult {
   readonly planId: number;
   readonly tokenCounts: Int32Array;

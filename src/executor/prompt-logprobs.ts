@@ -30,7 +30,10 @@ export class PromptLogprobs {
     this.#rowIndices = device.allocate(maxRows * 4, "prompt rows");
   }
 
-  /** Reads those that the step's prefill rows ask for, after its forward; waits for the device where there are some. */
+  /**
+   * Reads those that the step's prefill rows ask for, after
+   * its forward; waits for the device where there are some.
+   */
   read(batch: ForwardBatch, out: Map<number, LogprobRows>): void {
     let hiddenRow = 0;
     for (let index = 0; index < batch.numPrefills; index++) {

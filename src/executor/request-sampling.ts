@@ -1,4 +1,7 @@
-/** What the executor must know of a request beyond its plan row: how it samples and which log-probabilities it wants. */
+/**
+ * What the executor must know of a request beyond its plan
+ * row: how it samples and which log-probabilities it wants.
+ */
 import type { SamplingOptions } from "./sampling-options";
 
 export interface RequestSampling {

@@ -1,4 +1,7 @@
-/** Draws the tokens of a step's sampled rows and brings them to the host, with log-probabilities where they are wanted. */
+/**
+ * Draws the tokens of a step's sampled rows and brings them
+ * to the host, with log-probabilities where they are wanted.
+ */
 import type { Address, Device, Op } from "../../ffi/device";
 import type { Tensor } from "../layers/tensor";
 import { maxLogitBiases, maxSuppressedIds } from "../limits";
@@ -51,8 +54,9 @@ export class Sampler {
   }
 
   /**
-   * Enqueues the draw of the step's sampled rows and the copy of their tokens to `destination` (pinned host memory). Rows that
-   * want log-probabilities get them in `logprobs` by row index, which waits for the device.
+   * Enqueues the draw of the step's sampled rows and the copy of their tokens
+   * to `destination` (pinned host memory). Rows that want log-probabilities
+   * get them in `logprobs` by row index, which waits for the device.
    */
   enqueue(destination: Address, logprobs: Map<number, LogprobRows>): void {
     const { device, reader, inputs, lookup } = this.#parts;

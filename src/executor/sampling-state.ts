@@ -1,4 +1,7 @@
-/** Per-slot sampling state on the device: parameters, biases, suppressed ids, penalty counts and each slot's last token. */
+/**
+ * Per-slot sampling state on the device: parameters, biases,
+ * suppressed ids, penalty counts and each slot's last token.
+ */
 import { ArgumentBlock } from "../../ffi/argument-block";
 import { samplingParamsBlock } from "../../ffi/blocks";
 import type { Address, Device, Op } from "../../ffi/device";

@@ -1,4 +1,7 @@
-/** A mixture of gated experts: each row goes through the experts its router ranks highest, weighted and summed in rank order. */
+/**
+ * A mixture of gated experts: each row goes through the experts
+ * its router ranks highest, weighted and summed in rank order.
+ */
 import { dtypes, type Op } from "../../ffi/device";
 import type { Weight } from "../weights/weight-loader";
 import type { BuildContext } from "./build-context";

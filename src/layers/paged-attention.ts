@@ -1,6 +1,6 @@
 /**
- * Attention of one layer over its cache rows: optional head norms, rotation and cache write, then every query against all keys
- * its mask lets it see. Prefill and decode sequences of a step are one launch each.
+ * Attention of one layer over its cache rows: optional head norms, rotation and cache write, then every query
+ * against all keys its mask lets it see. Prefill and decode sequences of a step are one launch each.
  */
 import { type Address, type Device, dtypeBytes, dtypes, type Op } from "../../ffi/device";
 import type { LayerCacheView } from "../mapping/cache-group-router";

@@ -1,4 +1,7 @@
-/** Root-mean-square norm of rows: out = x / sqrt(mean(x²) + epsilon) · weight (Zhang and Sennrich, arXiv 1910.07467). */
+/**
+ * Root-mean-square norm of rows: out = x / sqrt(mean(x²) +
+ * epsilon) · weight (Zhang and Sennrich, arXiv 1910.07467).
+ */
 import { type Address, dtypes, type Op } from "../../ffi/device";
 import type { BuildContext } from "./build-context";
 import { dtypeNumber, type Tensor } from "./tensor";

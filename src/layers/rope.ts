@@ -1,6 +1,6 @@
 /**
- * Rotary positions (Su et al., arXiv 2104.09864): inverse frequencies of the scaling schemes that configurations name, and the
- * op that turns a step's positions into cosines and sines once for all layers.
+ * Rotary positions (Su et al., arXiv 2104.09864): inverse frequencies of the scaling schemes that
+ * configurations name, and the op that turns a step's positions into cosines and sines once for all layers.
  */
 import type { Op } from "../../ffi/device";
 import type { BuildContext } from "./build-context";
@@ -38,7 +38,9 @@ export interface RopeConfig extends RopeBase {
   readonly scaling: RopeScaling;
 }
 
-/** Attention factor of YaRN when the configuration names none (Peng et al., arXiv 2309.00071, section 3.4). */
+/**
+ * Attention factor of YaRN when the configuration names none (Peng et al., arXiv 2309.00071, section 3.4).
+ */
 export function yarnAttentionFactor(factor: number, mscale?: number, mscaleAllDim?: number): number {
   const scaleOf = (multiplier: number) => (factor <= 1 ? 1 : 0.1 * multiplier * Math.log(factor) + 1);
   return mscale && mscaleAllDim ? scaleOf(mscale) / scaleOf(mscaleAllDim) : scaleOf(1);
@@ -54,7 +56,10 @@ function llama3Frequency(frequency: number, scaling: Extract<RopeScaling, { type
   return ((1 - blend) * frequency) / factor + blend * frequency;
 }
 
-/** Share of interpolation of each pair: 0 where the pair turns often inside the original context, 1 where hardly at all. */
+/**
+ * Share of interpolation of each pair: 0 where the pair turns
+ * often inside the original context, 1 where hardly at all.
+ */
 function yarnRamp(base: RopeBase, scaling: Extract<RopeScaling, { type: "yarn" }>, pair: number): number {
   const dimensionOf = (rotations: number) =>
     (base.rotaryDim * Math.log(scaling.originalMaxPositions / (rotations * 2 * Math.PI))) /

@@ -1,6 +1,6 @@
 /**
- * The one point where logical tables become kernel operands: a layer asks by its number and its mask, and gets the addresses of
- * its rows, of its group's page table and of the step's write locations.
+ * The one point where logical tables become kernel operands: a layer asks by its number and its mask, and
+ * gets the addresses of its rows, of its group's page table and of the step's write locations.
  */
 import type { Address, Device } from "../../ffi/device";
 import { assert, GranaryError } from "../assert";
@@ -19,7 +19,10 @@ export interface AttentionMask {
   readonly windowLeft: number;
 }
 
-/** Operands of one layer's paged attention but for its rows, whose addresses are known once the arena is sized. */
+/**
+ * Operands of one layer's paged attention but for its rows,
+ * whose addresses are known once the arena is sized.
+ */
 export interface LayerCacheView {
   readonly kPageStrideBytes: number;
   readonly vPageStrideBytes: number;
@@ -117,7 +120,8 @@ export class CacheGroupRouter {
   }
 
   /**
-   * Clears fresh blocks, brings every group's tables to the plan's state and enqueues this step's write locations; rows up to
+   * Clears fresh blocks, brings every group's tables to the plan's
+   * state and enqueues this step's write locations; rows up to
    * `padded` write nowhere.
    */
   applyPlan(plan: ExecutionPlan, padded = 0): void {

@@ -1,4 +1,7 @@
-/** Which page sizes the attention kernels step by, and the choice for a group. Never derived from the prefix granularity. */
+/**
+ * Which page sizes the attention kernels step by, and the choice
+ * for a group. Never derived from the prefix granularity.
+ */
 import { GranaryError } from "../assert";
 
 /** Page sizes in tokens that flexible attention kernels take, largest first. */
@@ -13,7 +16,9 @@ export interface KernelPageRequest {
   readonly override?: number | undefined;
 }
 
-/** Tokens of a kernel page for one group; throws, naming the group, when no supported size divides its blocks. */
+/**
+ * Tokens of a kernel page for one group; throws, naming the group, when no supported size divides its blocks.
+ */
 export function kernelPageSizeFor(request: KernelPageRequest): number {
   const { groupId, blockGranularity, override } = request;
   if (override !== undefined) {

@@ -1,4 +1,7 @@
-/** A group's page table on the device and the changes on their way to it, scattered in stream order in batches. */
+/**
+ * A group's page table on the device and the changes on
+ * their way to it, scattered in stream order in batches.
+ */
 import type { Address, Device, Op } from "../../ffi/device";
 import { maxPageTableUpdates } from "../limits";
 import type { PageTableSink } from "./slot-tables";

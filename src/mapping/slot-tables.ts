@@ -1,6 +1,6 @@
 /**
- * The block tables of every request slot and group, kept by applying a plan's changes and nothing else; hands the same changes
- * on as kernel pages. Holds ids, not references: ownership is the scheduler's.
+ * The block tables of every request slot and group, kept by applying a plan's changes and nothing else; hands
+ * the same changes on as kernel pages. Holds ids, not references: ownership is the scheduler's.
  */
 import { assert } from "../assert";
 import type { ForwardBatch, GroupTableChanges } from "../scheduler/plan";

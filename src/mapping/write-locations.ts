@@ -1,10 +1,13 @@
-/** Which slot of the arena each new token's keys and values go to: page * pageSize + offset, or -1 for nowhere. */
+/**
+ * Which slot of the arena each new token's keys and values
+ * go to: page * pageSize + offset, or -1 for nowhere.
+ */
 import { assert } from "../assert";
 import type { SlotTables } from "./slot-tables";
 
 /**
- * Writes the locations of positions [begin, begin + count) of one slot to `out` from `outOffset`. A hole yields -1: nobody
- * writes there. A position outside the table is a broken promise of the plan.
+ * Writes the locations of positions [begin, begin + count) of one slot to `out` from `outOffset`. A hole
+ * yields -1: nobody writes there. A position outside the table is a broken promise of the plan.
  */
 export function writeLocations(
   tables: SlotTables,

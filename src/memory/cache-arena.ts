@@ -1,6 +1,6 @@
 /**
- * The device memory behind all cache groups: one zero-filled buffer and the address of every planned field in it. Knows bytes,
- * never tokens; who owns which block is the cache core's affair.
+ * The device memory behind all cache groups: one zero-filled buffer and the address of every planned field in
+ * it. Knows bytes, never tokens; who owns which block is the cache core's affair.
  */
 
 import { layoutOf, writeField } from "../../ffi/argument-block";

@@ -1,4 +1,6 @@
-/** Typed access to a config.json: every value is judged when it is read, and what nobody read can be reported. */
+/**
+ * Typed access to a config.json: every value is judged when it is read, and what nobody read can be reported.
+ */
 import { GranaryError } from "../assert";
 
 export type JsonObject = Readonly<Record<string, unknown>>;

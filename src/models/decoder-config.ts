@@ -1,4 +1,7 @@
-/** Configuration of plain decoders: llama, mistral, qwen2, qwen3, qwen3_moe, as their config.json files spell it. */
+/**
+ * Configuration of plain decoders: llama, mistral, qwen2,
+ * qwen3, qwen3_moe, as their config.json files spell it.
+ */
 
 import type { RopeConfig } from "../layers/rope";
 import type { LayerLabel } from "../recipes/group";
@@ -90,7 +93,10 @@ interface SlidingRule {
   readonly firstSliding: number;
 }
 
-/** The architectures' own rules and defaults: mistral slides everywhere, qwen2 and qwen3 from a layer on, llama never. */
+/**
+ * The architectures' own rules and defaults: mistral slides
+ * everywhere, qwen2 and qwen3 from a layer on, llama never.
+ */
 function readSlidingRule(config: ConfigReader, modelType: string): SlidingRule {
   const window = config.has("sliding_window") ? config.count("sliding_window") : undefined;
   if (modelType === "llama") return { window: undefined, firstSliding: 0 };

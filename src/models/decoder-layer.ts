@@ -1,4 +1,7 @@
-/** One layer of a plain decoder: attention and feed-forward, each behind a norm and added to the residual stream. */
+/**
+ * One layer of a plain decoder: attention and feed-forward,
+ * each behind a norm and added to the residual stream.
+ */
 import type { BuildContext, StepShape } from "../layers/build-context";
 import { GatedMlp } from "../layers/gated-mlp";
 import { Linear } from "../layers/linear";

@@ -1,4 +1,7 @@
-/** The plain decoder: embedding, a stack of layers, a norm and an output matrix. Knows masks and shapes, never cache ids. */
+/**
+ * The plain decoder: embedding, a stack of layers, a norm and
+ * an output matrix. Knows masks and shapes, never cache ids.
+ */
 import { type Dtype, dtypeBytes, dtypes } from "../../ffi/device";
 import { GranaryError } from "../assert";
 import type { BuildContext, StepShape } from "../layers/build-context";

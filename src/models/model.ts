@@ -1,4 +1,7 @@
-/** What every architecture offers to the engine: its weights by name, its cache declaration, and a forward to launch. */
+/**
+ * What every architecture offers to the engine: its weights
+ * by name, its cache declaration, and a forward to launch.
+ */
 import type { Dtype } from "../../ffi/device";
 import type { BuildContext, StepShape } from "../layers/build-context";
 import type { Tensor } from "../layers/tensor";
@@ -25,7 +28,9 @@ export interface BuiltModel {
   bindCache(rows: CacheRows): void;
   /** Enqueues everything from token ids to the last hidden state of every row. */
   forward(step: StepShape): void;
-  /** Enqueues the output product of the hidden rows whose indices lie at `rowIndices` (int32 on the device). */
+  /**
+   * Enqueues the output product of the hidden rows whose indices lie at `rowIndices` (int32 on the device).
+   */
   computeLogits(rowIndices: number, rows: number): void;
 }
 

@@ -1,12 +1,16 @@
-/** Reads rotary settings in every spelling that checkpoints use; two spellings that contradict each other are an error. */
+/**
+ * Reads rotary settings in every spelling that checkpoints
+ * use; two spellings that contradict each other are an error.
+ */
 import { type RopeConfig, type RopeScaling, yarnAttentionFactor } from "../layers/rope";
 import type { ConfigReader } from "./config-reader";
 
 const defaultTheta = 10_000;
 
 /**
- * Sections that hold the parameters: `rope_parameters` (newer), `rope_scaling` (older), or both; some configurations nest one
- * section per attention type in them. All layers rotate alike here, so whatever is found must mean the same.
+ * Sections that hold the parameters: `rope_parameters` (newer), `rope_scaling`
+ * (older), or both; some configurations nest one section per attention type in
+ * them. All layers rotate alike here, so whatever is found must mean the same.
  */
 function sectionsOf(config: ConfigReader): readonly ConfigReader[] {
   return ["rope_parameters", "rope_scaling"].flatMap((key) => {

@@ -1,4 +1,6 @@
-/** Third step of a recipe: give a layout its number of LCM blocks and every field its address in one arena. */
+/**
+ * Third step of a recipe: give a layout its number of LCM blocks and every field its address in one arena.
+ */
 import { GranaryError } from "../assert";
 import { maxInt32 } from "../limits";
 import type { CacheLayout, FieldLayout } from "./pack";

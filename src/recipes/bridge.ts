@@ -1,4 +1,7 @@
-/** Where declarations become the scheduler's configuration: the only place that folds rows or checkpoints to a granularity. */
+/**
+ * Where declarations become the scheduler's configuration: the
+ * only place that folds rows or checkpoints to a granularity.
+ */
 import type { CacheGroupConfig } from "../scheduler/config";
 import type { CacheMemoryPlan } from "./bind";
 import { blockGranularityOf, type CacheGroupSpec } from "./cache-spec";

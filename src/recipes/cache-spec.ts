@@ -1,4 +1,7 @@
-/** What a model family declares about its cache: groups and their fields. Integers and strings, no device, no hardware. */
+/**
+ * What a model family declares about its cache: groups and
+ * their fields. Integers and strings, no device, no hardware.
+ */
 import { GranaryError } from "../assert";
 
 /** Width of every dtype a cache field may have, in bytes. */
@@ -35,7 +38,9 @@ export interface CacheGroupSpec {
   readonly slidingWindowTokens?: number;
   readonly shape: GroupShape;
   readonly shardCount?: number;
-  /** Only sliding histories: rebuilt by feeding the window again instead of being kept in the prefix cache. */
+  /**
+   * Only sliding histories: rebuilt by feeding the window again instead of being kept in the prefix cache.
+   */
   readonly replayable?: boolean;
 }
 

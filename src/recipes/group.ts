@@ -1,4 +1,7 @@
-/** First step of a recipe: walk the layers once and gather them into cache groups, in order of first appearance. */
+/**
+ * First step of a recipe: walk the layers once and gather
+ * them into cache groups, in order of first appearance.
+ */
 import { GranaryError } from "../assert";
 import type { CacheFieldSpec, CacheGroupDeclaration, CacheGroupSpec } from "./cache-spec";
 import { checkGroupSpec } from "./cache-spec";
@@ -48,7 +51,9 @@ export function windowsOfLayers(
   });
 }
 
-/** Group id of each layer: its label, with the window appended where sliding layers use more than one window. */
+/**
+ * Group id of each layer: its label, with the window appended where sliding layers use more than one window.
+ */
 export function layerGroupIds(
   labels: readonly LayerLabel[],
   windows: readonly (number | undefined)[],

@@ -1,4 +1,7 @@
-/** Second step of a recipe: lay the groups' fields out in planes so that one LCM block serves any group. No capacity yet. */
+/**
+ * Second step of a recipe: lay the groups' fields out in planes
+ * so that one LCM block serves any group. No capacity yet.
+ */
 import { GranaryError } from "../assert";
 import type { CacheDtype, CacheFieldSpec, CacheGroupDeclaration } from "./cache-spec";
 import { dtypeWidthBytes, payloadBytes } from "./cache-spec";

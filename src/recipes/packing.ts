@@ -1,4 +1,7 @@
-/** How many blocks of each group share one LCM block: by byte ratio, by exact strides where planes demand it, or pinned. */
+/**
+ * How many blocks of each group share one LCM block: by byte
+ * ratio, by exact strides where planes demand it, or pinned.
+ */
 import { GranaryError } from "../assert";
 import type { CacheFieldSpec, CacheGroupDeclaration } from "./cache-spec";
 import { checkFieldSpec, dtypeWidthBytes, payloadBytes } from "./cache-spec";
@@ -89,8 +92,8 @@ function solveComponent(start: string, edges: Edges): Map<string, Rational> | un
 }
 
 /**
- * Packings that give every exact field of a shared plane its own payload as stride, in the smallest integers; empty when there is
- * no such solution. Groups that share no plane with another are left out.
+ * Packings that give every exact field of a shared plane its own payload as stride, in the smallest integers;
+ * empty when there is no such solution. Groups that share no plane with another are left out.
  */
 export function exactStridePacking(tenants: readonly Tenant[]): Packing {
   const edges = strideEdges(tenants);

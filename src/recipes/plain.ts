@@ -1,4 +1,7 @@
-/** The family of ordinary attention: key and value rows for every layer, full or sliding, one block span for all. */
+/**
+ * The family of ordinary attention: key and value rows for
+ * every layer, full or sliding, one block span for all.
+ */
 import type { CacheDtype, CacheGroupDeclaration } from "./cache-spec";
 import { groupLayers, type LayerLabel } from "./group";
 import { type CacheLayout, pack } from "./pack";
@@ -39,7 +42,10 @@ export function plainCacheGroups(input: PlainCacheInput): readonly CacheGroupDec
   });
 }
 
-/** A group with fewer layers than another leaves planes of its blocks unused; that is the price of the mix, not a fault. */
+/**
+ * A group with fewer layers than another leaves planes of its
+ * blocks unused; that is the price of the mix, not a fault.
+ */
 export function plainCacheLayout(
   groups: readonly CacheGroupDeclaration[],
   prefixGranularity: number,

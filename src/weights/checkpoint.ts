@@ -1,4 +1,7 @@
-/** A checkpoint directory: one safetensors file, or shards with an index that must tell the truth in both directions. */
+/**
+ * A checkpoint directory: one safetensors file, or shards
+ * with an index that must tell the truth in both directions.
+ */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type MappedFile, mapFile } from "../../ffi/mmap";

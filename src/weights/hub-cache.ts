@@ -1,4 +1,7 @@
-/** Finds a model in the Hugging Face cache layout: models--org--name/{refs,snapshots}. Looks only; never downloads. */
+/**
+ * Finds a model in the Hugging Face cache layout:
+ * models--org--name/{refs,snapshots}. Looks only; never downloads.
+ */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +25,8 @@ function isDirectory(path: string): boolean {
 }
 
 /**
- * The directory that holds a model's files: the path itself if it is a directory, else the cached snapshot of "org/name" at
+ * The directory that holds a model's files: the path itself if
+ * it is a directory, else the cached snapshot of "org/name" at
  * `revision` (a branch, tag or commit; default main).
  */
 export function resolveModelDirectory(model: string, environment: Environment, revision = "main"): string {

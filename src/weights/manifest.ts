@@ -1,6 +1,6 @@
 /**
- * What a model needs from a checkpoint, and the check that it is all there before any device memory is taken: missing, extra and
- * mis-shaped tensors are one clear error each.
+ * What a model needs from a checkpoint, and the check that it is all there before any device memory is taken:
+ * missing, extra and mis-shaped tensors are one clear error each.
  */
 import { GranaryError } from "../assert";
 import type { TensorInfo, TensorSource } from "./tensor-source";
@@ -38,7 +38,8 @@ function checkOne(
 }
 
 /**
- * Throws one error that names file and tensor. `ignored` tells which further tensors may lie in the files without being used.
+ * Throws one error that names file and tensor. `ignored` tells
+ * which further tensors may lie in the files without being used.
  */
 export function checkManifest(
   source: TensorSource,

@@ -1,4 +1,7 @@
-/** Reads the header of one safetensors file and checks every number in it against the file before anything is believed. */
+/**
+ * Reads the header of one safetensors file and checks every
+ * number in it against the file before anything is believed.
+ */
 
 import type { MappedFile } from "../../ffi/mmap";
 import { GranaryError } from "../assert";

@@ -1,6 +1,7 @@
 /**
- * Weights without a checkpoint: each tensor is a function of its name, so any configuration can be run at full size. Scales come
- * from the directory's weights.json when it has one, else they are chosen by the tensor's name and shape.
+ * Weights without a checkpoint: each tensor is a function of its name, so any
+ * configuration can be run at full size. Scales come from the directory's
+ * weights.json when it has one, else they are chosen by the tensor's name and shape.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -86,7 +87,10 @@ function openIntegers(directory: string): {
   return { infos, data, close: () => file[Symbol.dispose]() };
 }
 
-/** Synthetic source of a directory; with a recipe it holds exactly the recipe's tensors, else whatever is asked for. */
+/**
+ * Synthetic source of a directory; with a recipe it holds
+ * exactly the recipe's tensors, else whatever is asked for.
+ */
 export function openSynthetic(directory: string, seed = 0): TensorSource {
   const path = join(directory, recipeFile);
   const recipe = existsSync(path) ? readRecipe(path) : undefined;

@@ -1,4 +1,7 @@
-/** Where a model's tensors come from: files or a recipe. Sources know names, shapes and bytes; models decide what is needed. */
+/**
+ * Where a model's tensors come from: files or a recipe. Sources
+ * know names, shapes and bytes; models decide what is needed.
+ */
 import type { Dtype } from "../../ffi/device";
 
 /** Element types a checkpoint may hold that matter to a model. */

@@ -80,7 +80,10 @@ export class WeightLoader {
     return address;
   }
 
-  /** float32 computing keeps bf16 weights as they are where a product widens them exactly, which the CPU library does. */
+  /**
+   * float32 computing keeps bf16 weights as they are where a
+   * product widens them exactly, which the CPU library does.
+   */
   #dtypeFor(parts: readonly StackedTensor[], columns: number): Dtype {
     if (this.#computeDtype !== "float32" || this.#device.kind !== "cpu") return this.#computeDtype;
     const isBfloat16 = parts.every(({ name, rows }) => {

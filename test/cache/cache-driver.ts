@@ -1,4 +1,7 @@
-/** Drives a CacheCoordinator in few words for tests: prompts by page, blocks cached by hand, admissions by token counts. */
+/**
+ * Drives a CacheCoordinator in few words for tests: prompts
+ * by page, blocks cached by hand, admissions by token counts.
+ */
 import { CacheCoordinator } from "../../src/cache/coordinator/cache-coordinator";
 import { GroupDemand } from "../../src/cache/coordinator/group-demand";
 import type { PrefixProbe } from "../../src/cache/coordinator/prefix-probe";

@@ -1,4 +1,6 @@
-/** What a user can have got wrong is said before the device is touched, or before any of its memory is taken. */
+/**
+ * What a user can have got wrong is said before the device is touched, or before any of its memory is taken.
+ */
 import { afterAll, describe, expect, test } from "bun:test";
 import { copyFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

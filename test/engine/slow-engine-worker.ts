@@ -1,4 +1,6 @@
-/** A Worker with the real loop, engine and scheduler over a fake kernel that takes five milliseconds a step. */
+/**
+ * A Worker with the real loop, engine and scheduler over a fake kernel that takes five milliseconds a step.
+ */
 import { type MessagePort, parentPort } from "node:worker_threads";
 import { ChoiceTable } from "../../src/engine/choice-table";
 import { Engine } from "../../src/engine/engine";

@@ -1,4 +1,6 @@
-/** The engine behind its thread: how soon commands are heard while a kernel blocks, and how the thread ends. */
+/**
+ * The engine behind its thread: how soon commands are heard while a kernel blocks, and how the thread ends.
+ */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { EngineOptions } from "../../src/engine/engine-options";

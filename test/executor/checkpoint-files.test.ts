@@ -1,4 +1,7 @@
-/** The same weights from files of every layout: one file or shards, any dtype, any alignment; the answers are the same bits. */
+/**
+ * The same weights from files of every layout: one file or shards,
+ * any dtype, any alignment; the answers are the same bits.
+ */
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

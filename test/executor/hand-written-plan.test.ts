@@ -1,6 +1,6 @@
 /**
- * The reference architectures through plans written by hand: whole and in chunks, alone and together, in blocks of any order,
- * the answers are the reference's, and equal each other bit for bit.
+ * The reference architectures through plans written by hand: whole and in chunks, alone and together, in
+ * blocks of any order, the answers are the reference's, and equal each other bit for bit.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createModel, readConfigFile } from "../../src/models/registry";

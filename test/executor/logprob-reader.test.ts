@@ -1,4 +1,7 @@
-/** Log-probability rows on their way to the host: the best few, the whole vocabulary, the chosen one and its rank. */
+/**
+ * Log-probability rows on their way to the host: the best
+ * few, the whole vocabulary, the chosen one and its rank.
+ */
 import { afterAll, describe, expect, test } from "bun:test";
 import type { LogprobRows } from "../../src/engine/protocol";
 import { concatenateLogprobs, LogprobReader } from "../../src/executor/logprob-reader";

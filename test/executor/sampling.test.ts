@@ -1,4 +1,7 @@
-/** Per-request sampling on its way through the executor: biases, suppressed ids, penalties, seeds, logits that are no numbers. */
+/**
+ * Per-request sampling on its way through the executor: biases,
+ * suppressed ids, penalties, seeds, logits that are no numbers.
+ */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { SamplingOptions } from "../../src/engine/protocol";

@@ -1,6 +1,6 @@
 /**
- * Integers across the native border, with the signatures that our tables use: what comes back is what went in, in the first
- * calls as after the hundred thousandth, when the caller has been compiled.
+ * Integers across the native border, with the signatures that our tables use: what comes back is what went
+ * in, in the first calls as after the hundred thousandth, when the caller has been compiled.
  */
 
 import { dlopen, FFIType, type Pointer } from "bun:ffi";

@@ -1,4 +1,7 @@
-/** Embedded files on their way into the file system: private, checked before they are believed, never written twice. */
+/**
+ * Embedded files on their way into the file system: private,
+ * checked before they are believed, never written twice.
+ */
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import {

@@ -1,6 +1,6 @@
 /**
- * Whole models on the card: the reference logits in float32 and bfloat16, cold and warm, chunked and batched, with recorded graphs
- * and plans made ahead, and without.
+ * Whole models on the card: the reference logits in float32 and bfloat16, cold and warm, chunked and batched,
+ * with recorded graphs and plans made ahead, and without.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,6 @@
-/** Inverse frequencies of every scaling scheme, against values computed from the published formulas elsewhere. */
+/**
+ * Inverse frequencies of every scaling scheme, against values computed from the published formulas elsewhere.
+ */
 import { describe, expect, test } from "bun:test";
 import { inverseFrequencies, type RopeScaling, yarnAttentionFactor } from "../../src/layers/rope";
 

@@ -1,4 +1,7 @@
-/** The router on a device: tables and locations as kernels read them, after plan upon plan, and the check of masks. */
+/**
+ * The router on a device: tables and locations as kernels
+ * read them, after plan upon plan, and the check of masks.
+ */
 import { afterAll, describe, expect, test } from "bun:test";
 import { maxPageTableUpdates } from "../../src/limits";
 import { CacheGroupRouter, type RouterOptions } from "../../src/mapping/cache-group-router";

@@ -1,4 +1,7 @@
-/** Block tables of the slots: a plan's changes in the order it prescribes, and the same changes as kernel pages. */
+/**
+ * Block tables of the slots: a plan's changes in the order
+ * it prescribes, and the same changes as kernel pages.
+ */
 import { describe, expect, test } from "bun:test";
 import { SlotTables } from "../../src/mapping/slot-tables";
 import { prefillRow, type TableChange, tableChanges } from "../support/hand-made-plan";

@@ -10,7 +10,10 @@ import { expectError } from "../support/expect-error";
 const device = openCpuDevice();
 afterAll(() => device.close());
 
-/** Two groups that share a plane, three small blocks where one large lies, and a padded field on a plane of its own. */
+/**
+ * Two groups that share a plane, three small blocks where
+ * one large lies, and a padded field on a plane of its own.
+ */
 const layout = pack(
   [
     historyGroup("small", 16, [byteField("small.k", "plane.a", 32)]),

@@ -1,4 +1,7 @@
-/** Options of llama, mistral, qwen2, qwen3 and qwen3_moe, and the refusal of those that would change the answer. */
+/**
+ * Options of llama, mistral, qwen2, qwen3 and qwen3_moe,
+ * and the refusal of those that would change the answer.
+ */
 import { describe, expect, test } from "bun:test";
 import type { JsonObject } from "../../src/models/config-reader";
 import { decoderConfig, smallConfig, smallMixture } from "../support/decoder-config";

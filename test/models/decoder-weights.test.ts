@@ -1,4 +1,7 @@
-/** The tensors each option asks of a checkpoint, against the architectures' conventions written out independently. */
+/**
+ * The tensors each option asks of a checkpoint, against the
+ * architectures' conventions written out independently.
+ */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** From a config.json to a model: files that are none, types that are not supported, and what is worth telling. */
+/**
+ * From a config.json to a model: files that are none, types
+ * that are not supported, and what is worth telling.
+ */
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

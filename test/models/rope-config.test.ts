@@ -1,4 +1,7 @@
-/** Rotary settings in every spelling: equal meanings give equal frequencies to the bit, contradictions and typos are refused. */
+/**
+ * Rotary settings in every spelling: equal meanings give equal
+ * frequencies to the bit, contradictions and typos are refused.
+ */
 import { describe, expect, test } from "bun:test";
 import { inverseFrequencies } from "../../src/layers/rope";
 import { ConfigReader, type JsonObject } from "../../src/models/config-reader";

@@ -1,4 +1,7 @@
-/** Where the output matrix comes from: what the configuration says, what the files hold, and what is done about a contradiction. */
+/**
+ * Where the output matrix comes from: what the configuration says,
+ * what the files hold, and what is done about a contradiction.
+ */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { JsonObject } from "../../src/models/config-reader";

@@ -1,4 +1,7 @@
-/** The reference architectures through the whole house: a server process, HTTP, the cache, and every chunk budget. */
+/**
+ * The reference architectures through the whole house: a
+ * server process, HTTP, the cache, and every chunk budget.
+ */
 import { describe, expect, test } from "bun:test";
 import { complete } from "../support/completion-client";
 import { worstDifference } from "../support/log-softmax";

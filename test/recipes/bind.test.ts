@@ -1,4 +1,7 @@
-/** Capacity turns a layout into addresses: block 0 is the null parent's last child, block 1 the first child of parent 1. */
+/**
+ * Capacity turns a layout into addresses: block 0 is the null
+ * parent's last child, block 1 the first child of parent 1.
+ */
 import { describe, expect, test } from "bun:test";
 import { bind, type CacheMemoryPlan } from "../../src/recipes/bind";
 import { type CacheLayout, pack } from "../../src/recipes/pack";

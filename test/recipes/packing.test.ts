@@ -1,4 +1,7 @@
-/** How many blocks of each group share an LCM block: ratios, exact strides, flexible growth, pins, and what is refused. */
+/**
+ * How many blocks of each group share an LCM block: ratios,
+ * exact strides, flexible growth, pins, and what is refused.
+ */
 import { describe, expect, test } from "bun:test";
 import type { CacheGroupDeclaration } from "../../src/recipes/cache-spec";
 import { type PackOptions, pack } from "../../src/recipes/pack";

@@ -1,4 +1,7 @@
-/** Ordinary attention: layers of all groups share planes by their place in the group, one block a parent for each. */
+/**
+ * Ordinary attention: layers of all groups share planes by
+ * their place in the group, one block a parent for each.
+ */
 import { describe, expect, test } from "bun:test";
 import { bind } from "../../src/recipes/bind";
 import { type PlainCacheInput, plainCacheGroups, plainCacheLayout } from "../../src/recipes/plain";

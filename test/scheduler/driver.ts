@@ -1,4 +1,7 @@
-/** Drives a real Scheduler in few words for tests: groups by one letter, requests by name, plans by what they carry. */
+/**
+ * Drives a real Scheduler in few words for tests: groups by
+ * one letter, requests by name, plans by what they carry.
+ */
 import { expect } from "bun:test";
 import type { CacheGroupConfig, RequestSpec, SchedulerConfig } from "../../src/scheduler/config";
 import type { SchedulerEvent } from "../../src/scheduler/events";
@@ -83,7 +86,10 @@ export class Driver {
     return this.scheduler.submit([{ requestId: id, tokens: Int32Array.from(prompt), ...options }])[0];
   }
 
-  /** Builds a plan, applies its table changes to the mirror and compares the mirror with the scheduler's tables. */
+  /**
+   * Builds a plan, applies its table changes to the mirror
+   * and compares the mirror with the scheduler's tables.
+   */
   plan(): ExecutionPlan {
     const plan = this.scheduler.nextExecutionPlan();
     this.plans++;

@@ -1,4 +1,6 @@
-/** Keeps every slot's tables by applying plans' changes and nothing else, as an executor does, and compares. */
+/**
+ * Keeps every slot's tables by applying plans' changes and nothing else, as an executor does, and compares.
+ */
 import { expect } from "bun:test";
 import type { ExecutionPlan, ForwardBatch } from "../../src/scheduler/plan";
 

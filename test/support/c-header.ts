@@ -1,4 +1,7 @@
-/** Reads the structs, enums and functions of a C header that keeps to plain declarations. No preprocessor, no nesting. */
+/**
+ * Reads the structs, enums and functions of a C header that
+ * keeps to plain declarations. No preprocessor, no nesting.
+ */
 import { readFileSync } from "node:fs";
 
 export interface CMember {

@@ -5,8 +5,8 @@ type State = "code" | "lineComment" | "blockComment" | "text";
 const quotes = new Set(["'", '"', "`"]);
 
 /**
- * Same length, same lines. Made for TypeScript and C++ as this project formats them: a quote opens a text unless it
- * stands between digits, and a template's inserted expressions count as text.
+ * Same length, same lines. Made for TypeScript and C++ as this project formats them: a quote opens a text
+ * unless it stands between digits, and a template's inserted expressions count as text.
  */
 export function codeWithoutText(source: string): string {
   let state: State = "code";

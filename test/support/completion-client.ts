@@ -1,4 +1,6 @@
-/** Completions over HTTP as parity tests read them: token ids and log-probabilities of the whole vocabulary. */
+/**
+ * Completions over HTTP as parity tests read them: token ids and log-probabilities of the whole vocabulary.
+ */
 import { postJson } from "./server-process";
 
 interface PromptLogprob {

@@ -1,6 +1,6 @@
 /**
- * Opens the CPU library for tests. Every device gets a copy of the library of its own, because a library holds one device a
- * process and test files share theirs.
+ * Opens the CPU library for tests. Every device gets a copy of the library of its own, because a library
+ * holds one device a process and test files share theirs.
  */
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

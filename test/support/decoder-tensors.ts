@@ -1,4 +1,7 @@
-/** The tensors a decoder's checkpoint must hold, written out from the architectures' conventions. Twin of the models' own list. */
+/**
+ * The tensors a decoder's checkpoint must hold, written out from
+ * the architectures' conventions. Twin of the models' own list.
+ */
 import type { JsonObject } from "../../src/models/config-reader";
 
 export type TensorShapes = Readonly<Record<string, readonly number[]>>;

@@ -1,4 +1,7 @@
-/** A command's surroundings in a test: what it prints is kept, its clock stands still, and the built kernel library is embedded. */
+/**
+ * A command's surroundings in a test: what it prints is kept, its
+ * clock stands still, and the built kernel library is embedded.
+ */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";

@@ -1,4 +1,7 @@
-/** Cache declarations of published architectures, by their shapes; for checking the packing against figures worked out by hand. */
+/**
+ * Cache declarations of published architectures, by their shapes;
+ * for checking the packing against figures worked out by hand.
+ */
 import type { CacheDtype, CacheFieldSpec, CacheGroupDeclaration } from "../../src/recipes/cache-spec";
 import { historyGroup, slidingGroup, stateGroup } from "./cache-fields";
 
@@ -38,7 +41,10 @@ export interface DeltaNetShape {
   readonly draftLayers?: number;
 }
 
-/** Gated delta nets with full attention every fourth layer; state and keys share a plane, convolution and values the other. */
+/**
+ * Gated delta nets with full attention every fourth layer; state
+ * and keys share a plane, convolution and values the other.
+ */
 export function deltaNetGroups(shape: DeltaNetShape): readonly CacheGroupDeclaration[] {
   const { repeats, keyHeads, keyDim, valueHeads, valueDim, stateDtype = "float32", draftLayers = 0 } = shape;
   const channels = 2 * keyHeads * keyDim + valueHeads * valueDim;
@@ -96,7 +102,10 @@ function compressedRows(fieldId: string, planeId: string, rows: number): CacheFi
   });
 }
 
-/** Sliding rows in every layer, compressed rows and their running states by ratio: layers [1, 1, 4, 128, 4, 128]. */
+/**
+ * Sliding rows in every layer, compressed rows and their
+ * running states by ratio: layers [1, 1, 4, 128, 4, 128].
+ */
 export function compressedGroups(options: { readonly indexerHasOwnGroup: boolean }) {
   const loose = { exactPageStride: false };
   const [fine, coarse] = [

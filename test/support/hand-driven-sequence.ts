@@ -1,6 +1,6 @@
 /**
- * One sequence driven by hand: it takes blocks from a shuffled deck, gives them back when they slide out of the window, and
- * keeps what the model said about every position.
+ * One sequence driven by hand: it takes blocks from a shuffled deck, gives them back when they slide out of
+ * the window, and keeps what the model said about every position.
  */
 import { decodeRow, type HandMadeRow, planOf, prefillRow, type TableChange } from "./hand-made-plan";
 import { Random } from "./random";
@@ -124,7 +124,10 @@ export class HandDrivenSequence {
   }
 }
 
-/** One plan for these sequences: the next chunk of those that are at their prompt, a decode step of the others. */
+/**
+ * One plan for these sequences: the next chunk of those
+ * that are at their prompt, a decode step of the others.
+ */
 export function stepTogether(
   model: ToyModel,
   sequences: readonly HandDrivenSequence[],

@@ -1,4 +1,7 @@
-/** Execution plans written by hand: rows with their table changes, everything else as a scheduler would leave it. */
+/**
+ * Execution plans written by hand: rows with their table
+ * changes, everything else as a scheduler would leave it.
+ */
 import type {
   BlockIdList,
   ExecutionPlan,
@@ -22,7 +25,10 @@ export interface HandMadeRow {
   readonly changes: readonly TableChange[];
 }
 
-/** A row of `size` prompt tokens from `begin`; the first chunk and the last of its prompt unless told otherwise. */
+/**
+ * A row of `size` prompt tokens from `begin`; the first
+ * chunk and the last of its prompt unless told otherwise.
+ */
 export function prefillRow(overrides: Partial<ForwardRow> & Pick<ForwardRow, "slot" | "tokens">): ForwardRow {
   const { tokens, begin = 0, replay = 0, size = tokens.length - begin } = overrides;
   return {

@@ -1,6 +1,6 @@
 /**
- * A plain decoder in loops and double precision, straight from the configuration's JSON: no cache, no batches, no fused anything.
- * Twin of the models on a device; slow, short, and meant to be read.
+ * A plain decoder in loops and double precision, straight from the configuration's JSON: no cache, no
+ * batches, no fused anything. Twin of the models on a device; slow, short, and meant to be read.
  */
 import type { JsonObject } from "../../src/models/config-reader";
 import { isSparseLayer } from "./decoder-tensors";

@@ -1,4 +1,7 @@
-/** Functions of C++ and CUDA sources, found by their braces. Knows no grammar: good enough for code in one style. */
+/**
+ * Functions of C++ and CUDA sources, found by their braces.
+ * Knows no grammar: good enough for code in one style.
+ */
 import { codeWithoutText } from "./code-without-text";
 
 export interface NativeFunction {

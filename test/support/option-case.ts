@@ -1,4 +1,7 @@
-/** A model directory for any configuration: config.json and a recipe of synthetic weights, with the values at hand for the twin. */
+/**
+ * A model directory for any configuration: config.json and a recipe
+ * of synthetic weights, with the values at hand for the twin.
+ */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JsonObject } from "../../src/models/config-reader";

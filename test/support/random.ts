@@ -1,4 +1,6 @@
-/** Seeded random numbers for fuzzes and simulators: the same seed replays the same run. Not for cryptography. */
+/**
+ * Seeded random numbers for fuzzes and simulators: the same seed replays the same run. Not for cryptography.
+ */
 
 export class Random {
   #state: number;

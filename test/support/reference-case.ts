@@ -1,4 +1,6 @@
-/** A reference case: a toy checkpoint's directory with prompts and the logits that its architecture must give. */
+/**
+ * A reference case: a toy checkpoint's directory with prompts and the logits that its architecture must give.
+ */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** Values of synthetic tensors by their published rule, element by element; twin of the kernel that makes them. */
+/**
+ * Values of synthetic tensors by their published rule,
+ * element by element; twin of the kernel that makes them.
+ */
 import { createHash } from "node:crypto";
 
 export interface SyntheticRecipe {

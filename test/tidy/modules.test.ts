@@ -1,4 +1,6 @@
-/** How modules reach each other and the outside: no rings, one place for worker files, one for native calls. */
+/**
+ * How modules reach each other and the outside: no rings, one place for worker files, one for native calls.
+ */
 import { describe, expect, test } from "bun:test";
 import { codeWithoutText } from "../support/code-without-text";
 import { allImports, importRings } from "../support/import-graph";

@@ -1,4 +1,6 @@
-/** Tests that run: none alone, none skipped without saying why, each file in a folder that the project has. */
+/**
+ * Tests that run: none alone, none skipped without saying why, each file in a folder that the project has.
+ */
 import { describe, expect, test } from "bun:test";
 import { codeWithoutText } from "../support/code-without-text";
 import { filesIn, type SourceFile, typeScriptFiles } from "../support/source-files";

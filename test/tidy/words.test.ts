@@ -1,4 +1,7 @@
-/** Words that have no place in the project: reminders, loose types, machines, and papers that its reader does not have. */
+/**
+ * Words that have no place in the project: reminders, loose
+ * types, machines, and papers that its reader does not have.
+ */
 import { describe, expect, test } from "bun:test";
 import { codeWithoutText } from "../support/code-without-text";
 import { linesMatching, projectFiles, sourceFiles, typeScriptFiles } from "../support/source-files";

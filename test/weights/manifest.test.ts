@@ -1,4 +1,6 @@
-/** The check that a checkpoint holds exactly what a model needs, in one sentence that names file and tensor. */
+/**
+ * The check that a checkpoint holds exactly what a model needs, in one sentence that names file and tensor.
+ */
 import { describe, expect, test } from "bun:test";
 import { checkManifest, type RequiredTensor } from "../../src/weights/manifest";
 import type { TensorInfo, TensorSource } from "../../src/weights/tensor-source";

@@ -1,4 +1,7 @@
-/** Synthetic weights: the published hashes of every tensor, on the device, and scales by name where no recipe is. */
+/**
+ * Synthetic weights: the published hashes of every tensor,
+ * on the device, and scales by name where no recipe is.
+ */
 import { afterAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";

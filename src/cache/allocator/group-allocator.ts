@@ -1,6 +1,6 @@
 /**
- * Physical placement of one group: moves blocks between a pool and block tables. Counts blocks only; every quantity it
- * is given was converted before. What is reusable it neither knows nor asks.
+ * Physical placement of one group: moves blocks between a pool and block tables. Counts blocks only; every
+ * quantity it is given was converted before. What is reusable it neither knows nor asks.
  */
 import { assert } from "../../assert";
 import type { AcquirePlan } from "../core/acquire-plan";
@@ -27,7 +27,9 @@ export class GroupAllocator {
     return this.refs.pool.canAcquire(this.refs.group, plan.numBlocks);
   }
 
-  /** Carries a plan out; `fresh` receives the new ids. False, with nothing changed, when the pool is short. */
+  /**
+   * Carries a plan out; `fresh` receives the new ids. False, with nothing changed, when the pool is short.
+   */
   acquire(table: BlockTable, plan: AcquirePlan, fresh: Int32List): boolean {
     if (!this.canAcquire(plan)) return false;
     const wasEmpty = table.length === 0;
@@ -47,7 +49,9 @@ export class GroupAllocator {
     return true;
   }
 
-  /** Starts an empty table with blocks (0 = hole) that the caller owns; their ownership passes to the table. */
+  /**
+   * Starts an empty table with blocks (0 = hole) that the caller owns; their ownership passes to the table.
+   */
   claim(table: BlockTable, blocks: Int32Array, count: number): void {
     assert(table.length === 0, "only an empty table can claim a prefix");
     table.reserve(count, this.#buffers);
@@ -64,7 +68,9 @@ export class GroupAllocator {
     table.reclaimedBlocks = leadingHoles;
   }
 
-  /** Appends a destination for each non-null source, a hole for each null one. The room was secured before. */
+  /**
+   * Appends a destination for each non-null source, a hole for each null one. The room was secured before.
+   */
   appendHostExtension(table: BlockTable, sources: Int32Array, count: number): void {
     this.#countLoads(table);
     for (let i = 0; i < count; i++) {

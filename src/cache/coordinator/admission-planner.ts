@@ -1,6 +1,6 @@
 /**
- * Answers one question on shadow occupancy, changing nothing: which cached blocks must go for this admission to fit? The
- * set is minimal: a chosen block that turns out not to be needed is put back.
+ * Answers one question on shadow occupancy, changing nothing: which cached blocks must go for this admission
+ * to fit? The set is minimal: a chosen block that turns out not to be needed is put back.
  */
 import type { CacheGroup, CacheTier } from "../cache-group";
 import type { BlockTable } from "../core/block-table";
@@ -55,8 +55,8 @@ export class AdmissionPlanner {
   }
 
   /**
-   * Fills `victims` so that `needs[g]` fresh blocks of each group fit once they are gone; false when nothing can make
-   * them fit. `tables` may have slots that expire at `numComputedTokens` (-1: none do).
+   * Fills `victims` so that `needs[g]` fresh blocks of each group fit once they are gone; false when nothing
+   * can make them fit. `tables` may have slots that expire at `numComputedTokens` (-1: none do).
    */
   plan(needs: Int32Array, tables: readonly BlockTable[], numComputedTokens: number): boolean {
     this.victims.clear();

@@ -1,4 +1,7 @@
-/** The question that `CacheCoordinator.admit` is asked and what it answers beside yes or no. Reused from call to call. */
+/**
+ * The question that `CacheCoordinator.admit` is asked and
+ * what it answers beside yes or no. Reused from call to call.
+ */
 import type { BlockTable } from "../core/block-table";
 import { Int32List } from "../core/int32-list";
 import type { LoadBackOp } from "../tier/transfer-types";
@@ -7,8 +10,8 @@ import type { PrefixProbe, ProbeSource } from "./prefix-probe";
 import type { RequestProgress } from "./request-progress";
 
 /**
- * admitted: everything was done. short: the device has no room; nothing changed. hostShort: Host had no room for what
- * storage holds; nothing changed but the probe, which now ends at a boundary that can be had.
+ * admitted: everything was done. short: the device has no room; nothing changed. hostShort: Host had no room
+ * for what storage holds; nothing changed but the probe, which now ends at a boundary that can be had.
  */
 export type AdmitOutcome = "admitted" | "short" | "hostShort";
 

@@ -1,4 +1,6 @@
-/** Whether a prefix boundary is on the device in every group that matches: the question behind cache events. */
+/**
+ * Whether a prefix boundary is on the device in every group that matches: the question behind cache events.
+ */
 import type { CacheCoordinator } from "./cache-coordinator";
 
 export type BoundaryResidency = "none" | "partial" | "complete";

@@ -14,7 +14,9 @@ export function canClearHostCache({ groups, tier }: CacheCoordinator): boolean {
   );
 }
 
-/** Drops the device's entries and the belief about storage; false, with nothing changed, when some are in use. */
+/**
+ * Drops the device's entries and the belief about storage; false, with nothing changed, when some are in use.
+ */
 export function clearDeviceCache(coordinator: CacheCoordinator): boolean {
   if (!canClearDeviceCache(coordinator)) return false;
   coordinator.tier?.dropPendingStores();

@@ -1,6 +1,7 @@
 /**
- * The scheduler's one door to the cache: several attention structures, one shared pool and two tiers behind a request's
- * life of probe, admit, publish and free. Holds nothing about requests; it only moves the clock of access epochs.
+ * The scheduler's one door to the cache: several attention structures, one
+ * shared pool and two tiers behind a request's life of probe, admit, publish and
+ * free. Holds nothing about requests; it only moves the clock of access epochs.
  */
 import { assert, require } from "../../assert";
 import { CacheGroup, type CacheTier } from "../cache-group";
@@ -114,8 +115,9 @@ export class CacheCoordinator {
   }
 
   /**
-   * One transaction of a request: claims the hit, publishes what was completed since the last one, reclaims what expired
-   * and takes the blocks demanded, evicting as little as needed. Anything but "admitted" left the books as they were.
+   * One transaction of a request: claims the hit, publishes what was completed since
+   * the last one, reclaims what expired and takes the blocks demanded, evicting as
+   * little as needed. Anything but "admitted" left the books as they were.
    */
   admit(request: AdmissionRequest): AdmitOutcome {
     this.result.clear();
@@ -187,8 +189,8 @@ export class CacheCoordinator {
   }
 
   /**
-   * Drops what only the device cache holds, where blocks share parents: a request that nothing else stands in the way of can
-   * still lack room when the blocks it reuses lie scattered over parents that it cannot fill.
+   * Drops what only the device cache holds, where blocks share parents: a request that nothing else stands in
+   * the way of can still lack room when the blocks it reuses lie scattered over parents that it cannot fill.
    */
   dropScattered(): void {
     if (this.groups.every((group) => group.spec.cacheBlocksPerLcmBlock === 1)) return;
@@ -250,7 +252,10 @@ export class CacheCoordinator {
     this.#hostExtension?.markAcquired(epoch);
   }
 
-  /** Evicts the plan's victims: first those that are the index's alone, later those that the table has let go of. */
+  /**
+   * Evicts the plan's victims: first those that are the
+   * index's alone, later those that the table has let go of.
+   */
   #evictVictims(isDeferred: boolean): void {
     const { items, length } = this.#planner.victims;
     for (let i = 0; i < length; i += 2) {

@@ -1,4 +1,7 @@
-/** What the pool's state means to a scheduler: counts of LCM blocks and of blocks, nothing about where they are. */
+/**
+ * What the pool's state means to a scheduler: counts of LCM
+ * blocks and of blocks, nothing about where they are.
+ */
 import type { BlockTable } from "../core/block-table";
 import type { GroupId, LcmBlockId } from "../core/ids";
 import type { CacheCoordinator } from "./cache-coordinator";
@@ -28,8 +31,8 @@ export function canEveryGroupGetABlock({ device, groups }: CacheCoordinator): bo
 }
 
 /**
- * LCM blocks that would hold nothing but cache entries, or nothing at all, once these tables are freed. Parents that others
- * share in do not count.
+ * LCM blocks that would hold nothing but cache entries, or nothing at all, once these tables are freed.
+ * Parents that others share in do not count.
  */
 export function numNewlyReleasableLcmBlocks(
   { device, groups }: CacheCoordinator,

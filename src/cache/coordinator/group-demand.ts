@@ -1,6 +1,7 @@
 /**
- * What one group must hold for the round ahead. Two shapes in two frames of reference: dense growth appends tokens to what
- * the table holds; a sparse suffix names the absolute end and the first slot to materialise, slots below stay holes.
+ * What one group must hold for the round ahead. Two shapes in two frames of
+ * reference: dense growth appends tokens to what the table holds; a sparse suffix
+ * names the absolute end and the first slot to materialise, slots below stay holes.
  */
 export class GroupDemand {
   /** Dense: tokens to add. Sparse: tokens from the beginning of the request to the end of the extent. */

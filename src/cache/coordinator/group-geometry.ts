@@ -9,7 +9,9 @@ export class GroupGeometry {
   readonly blockGranularity: number;
   /** Blocks of one prefix page. */
   readonly blocksPerPrefixPage: number;
-  /** Tokens a query sees; 0 when all are kept. A snapshot and the one that replaces it make a window of two. */
+  /**
+   * Tokens a query sees; 0 when all are kept. A snapshot and the one that replaces it make a window of two.
+   */
   readonly #windowTokens: number;
 
   constructor(spec: CacheGroupSpec, prefixGranularity: number) {

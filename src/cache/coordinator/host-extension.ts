@@ -1,6 +1,6 @@
 /**
- * The Host side of an admission: pins what Host has, takes blocks for what only storage has, and turns both into the load
- * that fills the device. All or nothing; a shortage shortens the probe instead.
+ * The Host side of an admission: pins what Host has, takes blocks for what only storage has, and turns both
+ * into the load that fills the device. All or nothing; a shortage shortens the probe instead.
  */
 import { assert } from "../../assert";
 import type { CacheGroup } from "../cache-group";
@@ -41,8 +41,8 @@ export class HostExtension {
   }
 
   /**
-   * Pins the probe's Host part. False when Host was short: then nothing is pinned and the probe ends at the highest
-   * boundary for which Host has room now.
+   * Pins the probe's Host part. False when Host was short: then nothing is pinned and the probe ends at the
+   * highest boundary for which Host has room now.
    */
   claim(probe: PrefixProbe, source: ProbeSource): boolean {
     const wanted = probe.hostTokens;

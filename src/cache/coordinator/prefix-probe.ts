@@ -1,6 +1,6 @@
 /**
- * Finds how much of a prompt each tier can supply, all groups agreeing on one boundary. Read-only: nothing is pinned and no
- * epoch moves. Hashes are computed as far as the matching looks, not further.
+ * Finds how much of a prompt each tier can supply, all groups agreeing on one boundary. Read-only: nothing is
+ * pinned and no epoch moves. Hashes are computed as far as the matching looks, not further.
  */
 import type { CacheGroup } from "../cache-group";
 import type { BlockId } from "../core/ids";
@@ -133,7 +133,9 @@ export class PrefixProber {
     probe.closedTokens = Math.max(probe.closedTokens, this.#closedTokens);
   }
 
-  /** Probes the device for a prompt whose state snapshot will arrive from elsewhere: state groups get holes. */
+  /**
+   * Probes the device for a prompt whose state snapshot will arrive from elsewhere: state groups get holes.
+   */
   probeDeviceHistory(source: ProbeSource, numPages: number, probe: PrefixProbe): void {
     probe.clear();
     if (numPages <= 0) return;
@@ -163,7 +165,10 @@ export class PrefixProber {
     for (const lookup of lookups) lookup.source = source;
   }
 
-  /** Settles on the highest boundary in (floor, bound] that every group of `order` can resume from, else the floor. */
+  /**
+   * Settles on the highest boundary in (floor, bound] that
+   * every group of `order` can resume from, else the floor.
+   */
   #converge(
     order: readonly CacheGroup[],
     lookups: readonly ChainLookup[],

@@ -1,6 +1,6 @@
 /**
- * Makes completed blocks reusable: decides which slots of which groups a completed range of prefix pages covers and
- * registers them. Copies nothing; a duplicate of a known block is exchanged for it in the table.
+ * Makes completed blocks reusable: decides which slots of which groups a completed range of prefix pages
+ * covers and registers them. Copies nothing; a duplicate of a known block is exchanged for it in the table.
  */
 import { require } from "../../assert";
 import type { CacheGroup } from "../cache-group";
@@ -50,7 +50,10 @@ export class Publisher {
     } else this.#publishSnapshots(group, table, chain, completed, progress.stateBoundaries, epoch);
   }
 
-  /** Publishes slots [firstSlot page .. ) of every group under the pages [firstPage, endPage); holes are skipped. */
+  /**
+   * Publishes slots [firstSlot page .. ) of every group
+   * under the pages [firstPage, endPage); holes are skipped.
+   */
   publishRange(
     tables: readonly BlockTable[],
     chain: PrefixChain,
@@ -70,7 +73,10 @@ export class Publisher {
     }
   }
 
-  /** Only boundaries at which a snapshot was proven to be written count, and only those that mark a prompt's end. */
+  /**
+   * Only boundaries at which a snapshot was proven to be
+   * written count, and only those that mark a prompt's end.
+   */
   #publishSnapshots(
     group: CacheGroup,
     table: BlockTable,

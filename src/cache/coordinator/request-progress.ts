@@ -1,4 +1,7 @@
-/** What a request has done since the coordinator last heard of it. Filled by the scheduler before each transaction. */
+/**
+ * What a request has done since the coordinator last heard
+ * of it. Filled by the scheduler before each transaction.
+ */
 import type { Int32List } from "../core/int32-list";
 import { type BoundaryKind, boundaryKind } from "../prefix/prefix-cache-index";
 import type { PrefixChain } from "../prefix/prefix-chain";

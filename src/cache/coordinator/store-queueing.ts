@@ -4,7 +4,8 @@ import type { PrefixChain } from "../prefix/prefix-chain";
 import type { CacheCoordinator } from "./cache-coordinator";
 
 /**
- * Queues every cached history block of the chain's known pages and, for each state group, its newest cached snapshot within
+ * Queues every cached history block of the chain's known pages
+ * and, for each state group, its newest cached snapshot within
  * `prefillTokens` and the one from which the same prompt would resume.
  */
 export function queueChainStores(

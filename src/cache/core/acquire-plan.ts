@@ -2,7 +2,9 @@
 export class AcquirePlan {
   /** Fresh blocks to take. */
   numBlocks = 0;
-  /** Slot of the first fresh block; slots between the table's end and it stay holes. -1: right behind the end. */
+  /**
+   * Slot of the first fresh block; slots between the table's end and it stay holes. -1: right behind the end.
+   */
   suffixStart = -1;
   /** Length of the table afterwards. */
   tableBlocksAfter = 0;

@@ -1,6 +1,6 @@
 /**
- * Places child blocks of all groups into LCM blocks (parents). Knows which slots are occupied, never who holds them:
- * owners are counted in CacheBlockRefs, reuse is PrefixCacheIndex's.
+ * Places child blocks of all groups into LCM blocks (parents). Knows which slots are occupied, never who
+ * holds them: owners are counted in CacheBlockRefs, reuse is PrefixCacheIndex's.
  */
 import { assert } from "../../assert";
 import { maxInt32 } from "../../limits";
@@ -102,8 +102,9 @@ export class BlockPool {
   }
 
   /**
-   * Takes one block, 0 when none is left. Among free slots of bound parents: least loaded bucket (when loads are given),
-   * fullest parent, lowest parent, lowest slot; only when there is none the oldest empty parent is opened.
+   * Takes one block, 0 when none is left. Among free slots of bound parents:
+   * least loaded bucket (when loads are given), fullest parent, lowest parent,
+   * lowest slot; only when there is none the oldest empty parent is opened.
    */
   acquire(group: GroupId, bucketLoads?: Int32Array): BlockId {
     const availability = this.#groups[group];

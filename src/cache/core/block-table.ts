@@ -1,6 +1,7 @@
 /**
- * One request's blocks in one group: a slot a span, 0 where nothing is kept. A container; GroupAllocator is its only
- * writer. Remembers what changed since the last plan, because executors apply changes and never reread a table.
+ * One request's blocks in one group: a slot a span, 0 where nothing is kept. A
+ * container; GroupAllocator is its only writer. Remembers what changed since
+ * the last plan, because executors apply changes and never reread a table.
  */
 
 import type { BlockId } from "./ids";

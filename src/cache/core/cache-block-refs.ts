@@ -1,6 +1,6 @@
 /**
- * Shared ownership of one group's blocks in one pool: every holder (a table slot, a cache entry, a transfer) counts one.
- * The last one to let go returns the slot to the pool. Who the holders are is not known here.
+ * Shared ownership of one group's blocks in one pool: every holder (a table slot, a cache entry, a transfer)
+ * counts one. The last one to let go returns the slot to the pool. Who the holders are is not known here.
  */
 import { assert } from "../../assert";
 import type { BlockPool } from "./block-pool";

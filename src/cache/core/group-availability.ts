@@ -1,6 +1,6 @@
 /**
- * One group's partly filled LCM blocks, by bucket and occupancy, so that the pool's choice is a look at set heads. Knows
- * slots and counts; which slot is taken is the pool's bitmap.
+ * One group's partly filled LCM blocks, by bucket and occupancy, so that the pool's choice is a look at set
+ * heads. Knows slots and counts; which slot is taken is the pool's bitmap.
  */
 import { assert } from "../../assert";
 import type { LcmBlockId } from "./ids";

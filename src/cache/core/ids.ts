@@ -7,7 +7,7 @@ export type GroupId = number;
 export type LcmBlockId = number;
 
 /**
- * One CacheBlock of one group: `1 + (parent - 1) * cacheBlocksPerLcmBlock + slot`. Meaningful only together with its
- * group and its tier. 0 is a hole in a table.
+ * One CacheBlock of one group: `1 + (parent - 1) * cacheBlocksPerLcmBlock + slot`. Meaningful only together
+ * with its group and its tier. 0 is a hole in a table.
  */
 export type BlockId = number;

@@ -1,6 +1,6 @@
 /**
- * Int32Arrays lent out by power-of-two length and taken back. Contents are whatever the last borrower left; a fresh
- * array would cost zeroing and page faults, which for a long prompt is dearer than its whole admission.
+ * Int32Arrays lent out by power-of-two length and taken back. Contents are whatever the last borrower left; a
+ * fresh array would cost zeroing and page faults, which for a long prompt is dearer than its whole admission.
  */
 import { maxPooledBufferWords } from "../../limits";
 
@@ -28,7 +28,10 @@ export class Int32BufferPool {
     this.#pooledWords += buffer.length;
   }
 
-  /** `buffer` itself when it holds `minLength`, else a larger one with its first `length` words; the old one returns. */
+  /**
+   * `buffer` itself when it holds `minLength`, else a larger
+   * one with its first `length` words; the old one returns.
+   */
   grow(buffer: Int32Array, length: number, minLength: number): Int32Array {
     if (minLength <= buffer.length) return buffer;
     const grown = this.take(minLength);

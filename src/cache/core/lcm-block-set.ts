@@ -1,6 +1,6 @@
 /**
- * A set of LCM block ids that answers "lowest member" in O(log32 n): a bitmap, with a bitmap of its non-empty words
- * above it, and so on.
+ * A set of LCM block ids that answers "lowest member" in O(log32 n):
+ * a bitmap, with a bitmap of its non-empty words above it, and so on.
  */
 export class LcmBlockSet {
   readonly #levels: Int32Array[] = [];

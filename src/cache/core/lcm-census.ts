@@ -1,6 +1,6 @@
 /**
- * Counts LCM blocks by what they are good for: named by a live table, or held by nobody but the prefix cache. Fed by the
- * holders as they come and go, so that a gauge costs nothing; the pool itself never knows holders.
+ * Counts LCM blocks by what they are good for: named by a live table, or held by nobody but the prefix cache.
+ * Fed by the holders as they come and go, so that a gauge costs nothing; the pool itself never knows holders.
  */
 import type { BlockPool } from "./block-pool";
 import type { LcmBlockId } from "./ids";

@@ -1,6 +1,6 @@
 /**
- * Finds a block by (digest, page offset): open addressing over block ids, the full 32 bytes compared in the digest store.
- * Sized once for every block there can be, so it never stops to grow.
+ * Finds a block by (digest, page offset): open addressing over block ids, the full 32 bytes compared in the
+ * digest store. Sized once for every block there can be, so it never stops to grow.
  */
 import type { BlockId } from "../core/ids";
 

@@ -1,6 +1,7 @@
 /**
- * Entries grouped by access epoch: numbered buckets, a table that finds an epoch's bucket, and a heap of the buckets that
- * have something to evict. Epochs are issued in sequence, so their low bits are a good hash as they are.
+ * Entries grouped by access epoch: numbered buckets, a table that finds an
+ * epoch's bucket, and a heap of the buckets that have something to evict.
+ * Epochs are issued in sequence, so their low bits are a good hash as they are.
  */
 import { assert } from "../../assert";
 

@@ -1,6 +1,7 @@
 /**
- * Walks an EvictionOrder from the first to go to the last, without changing it. The heap of epochs is walked in order
- * with a small heap of its own positions, so that looking at k epochs costs O(k log k) and pops nothing.
+ * Walks an EvictionOrder from the first to go to the last, without changing
+ * it. The heap of epochs is walked in order with a small heap of its own
+ * positions, so that looking at k epochs costs O(k log k) and pops nothing.
  */
 import type { BlockId } from "../core/ids";
 import { Int32List } from "../core/int32-list";

@@ -1,6 +1,6 @@
 /**
- * The order in which one group's cache entries may go: by access epoch, then class, then rank, then block id. Only
- * entries that nobody but the index owns are in it. Decides nothing about how many go.
+ * The order in which one group's cache entries may go: by access epoch, then class, then rank, then block id.
+ * Only entries that nobody but the index owns are in it. Decides nothing about how many go.
  */
 import type { BlockId } from "../core/ids";
 import { Int32List } from "../core/int32-list";

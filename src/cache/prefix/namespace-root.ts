@@ -1,6 +1,6 @@
 /**
- * The 32 bytes in front of a tenant's hash chain. Each part is framed by a tag and its length, so that no two different
- * settings give the same bytes.
+ * The 32 bytes in front of a tenant's hash chain. Each part is framed by a
+ * tag and its length, so that no two different settings give the same bytes.
  */
 
 export interface CacheNamespace {

@@ -1,7 +1,7 @@
 /**
- * What is reusable of one group in one tier: CacheKey (digest, page offset) to its canonical block. An entry is metadata
- * and one ownership of a block that exists already; registering neither allocates nor copies. The same class serves the
- * Device and the Host tier.
+ * What is reusable of one group in one tier: CacheKey (digest, page offset) to its canonical block. An entry
+ * is metadata and one ownership of a block that exists already; registering neither allocates nor copies. The
+ * same class serves the Device and the Host tier.
  */
 import { assert } from "../../assert";
 import type { CacheBlockRefs, SoleOwnerObserver } from "../core/cache-block-refs";
@@ -102,8 +102,9 @@ export class PrefixCacheIndex implements SoleOwnerObserver {
   }
 
   /**
-   * Publishes a held block under a key and returns the key's canonical block: `block`, or the one that was there first,
-   * whose kind is raised and whose epoch is set. The caller exchanges a duplicate for the canonical block.
+   * Publishes a held block under a key and returns the key's canonical block:
+   * `block`, or the one that was there first, whose kind is raised and whose
+   * epoch is set. The caller exchanges a duplicate for the canonical block.
    */
   register(
     block: BlockId,
@@ -213,7 +214,9 @@ export class PrefixCacheIndex implements SoleOwnerObserver {
     return this.#flags[block] <= cachedBit && this.#logicalIndexes[block] >= 0 ? 0 : 1;
   }
 
-  /** A registration met its key again: the entry may be idle, so it leaves the order while its place changes. */
+  /**
+   * A registration met its key again: the entry may be idle, so it leaves the order while its place changes.
+   */
   #refresh(block: BlockId, kind: BoundaryKind, epoch: number): void {
     const isIdle = this.isIdle(block);
     if (isIdle) this.#orderOf(block).unlink(block);

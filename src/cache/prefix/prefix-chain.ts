@@ -1,4 +1,6 @@
-/** One request's page digests, computed as far as anybody asked. Holds hashes, not what is cached under them. */
+/**
+ * One request's page digests, computed as far as anybody asked. Holds hashes, not what is cached under them.
+ */
 import type { Int32BufferPool } from "../core/int32-buffer-pool";
 import type { PrefixHasher, TokenSource } from "./prefix-hasher";
 

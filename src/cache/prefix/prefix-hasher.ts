@@ -1,6 +1,6 @@
 /**
- * Hashes prefix pages: SHA-256 over the framed digest of the page before and the page's tokens, so that a digest names a
- * whole prefix. Digests are eight words; hex exists only at the borders.
+ * Hashes prefix pages: SHA-256 over the framed digest of the page before and the page's tokens, so that a
+ * digest names a whole prefix. Digests are eight words; hex exists only at the borders.
  */
 
 /** Where the tokens of a prefix are read from. */

@@ -1,6 +1,6 @@
 /**
- * How a kind of attention can resume from cached blocks. A matcher reads an index and nothing else. Positions are slots of
- * the group's table; a slot's key is its prefix page's digest and its ordinal in that page.
+ * How a kind of attention can resume from cached blocks. A matcher reads an index and nothing else. Positions
+ * are slots of the group's table; a slot's key is its prefix page's digest and its ordinal in that page.
  */
 import type { BlockId } from "../core/ids";
 
@@ -57,8 +57,8 @@ export class FullMatcher implements PrefixMatcher {
 }
 
 /**
- * A window needs the blocks that the next query reads: it looks for the rightmost boundary with enough hits in front, or
- * with a shorter run that begins at the floor. A state snapshot is a window of two tokens.
+ * A window needs the blocks that the next query reads: it looks for the rightmost boundary with enough hits
+ * in front, or with a shorter run that begins at the floor. A state snapshot is a window of two tokens.
  */
 export class SlidingMatcher implements PrefixMatcher {
   readonly isPrefixClosed = false;

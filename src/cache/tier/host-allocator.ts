@@ -1,6 +1,6 @@
 /**
- * Gets blocks on Host for a batch, making room by evicting Host entries that nobody uses. Best effort: what cannot be had
- * stays 0. Pinned entries are never touched.
+ * Gets blocks on Host for a batch, making room by evicting Host entries that nobody uses. Best effort: what
+ * cannot be had stays 0. Pinned entries are never touched.
  */
 import type { CacheGroup, CacheTier } from "../cache-group";
 import type { CacheBlockRefs } from "../core/cache-block-refs";

@@ -1,6 +1,6 @@
 /**
- * Which blocks the far storage is believed to hold: a bounded set of keys, oldest insertion out first. A belief and not a
- * lease: a key can be gone when it is read.
+ * Which blocks the far storage is believed to hold: a bounded set of keys, oldest insertion out first. A
+ * belief and not a lease: a key can be gone when it is read.
  */
 import type { GroupId } from "../core/ids";
 import { DigestStore, DigestTable } from "../prefix/digest-table";

@@ -1,6 +1,6 @@
 /**
- * Copies between Device and Host as the books see them: which are wanted, which are under way and what they pin. Issues
- * operations and takes acknowledgements; moves no byte itself.
+ * Copies between Device and Host as the books see them: which are wanted, which are under way and what they
+ * pin. Issues operations and takes acknowledgements; moves no byte itself.
  */
 import { assert } from "../../assert";
 import type { CacheGroup, CacheTier } from "../cache-group";
@@ -90,8 +90,9 @@ export class TierTransferManager {
   }
 
   /**
-   * Turns the queue into one operation, undefined when nothing of it is wanted or fits. Pinned: the sources stay until the
-   * acknowledgement. Otherwise they may be re-granted at once, because the copy goes first in stream order.
+   * Turns the queue into one operation, undefined when nothing of it is wanted
+   * or fits. Pinned: the sources stay until the acknowledgement. Otherwise they
+   * may be re-granted at once, because the copy goes first in stream order.
    */
   startPendingStores(sourcePinned: boolean): WriteBackOp | undefined {
     if (this.#pending.length === 0) return undefined;
@@ -116,7 +117,10 @@ export class TierTransferManager {
     return writeBackOp(opId, transfers, sourcePinned, this.#groups);
   }
 
-  /** Publishes what a store brought to Host. False for an operation that is unknown or was acknowledged before. */
+  /**
+   * Publishes what a store brought to Host. False for an
+   * operation that is unknown or was acknowledged before.
+   */
   writeBackDone(opId: number): boolean {
     const ticket = this.#stores.get(opId);
     if (ticket === undefined) return false;

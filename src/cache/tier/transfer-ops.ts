@@ -85,7 +85,10 @@ function transferOp(
   };
 }
 
-/** An operation that copies nothing is never acknowledged, and one copy twice is a lost block: both are ours to avoid. */
+/**
+ * An operation that copies nothing is never acknowledged, and
+ * one copy twice is a lost block: both are ours to avoid.
+ */
 export function assertWellFormed(ops: readonly TransferOp[]): void {
   const seen = new Set<string>();
   for (const op of ops) {

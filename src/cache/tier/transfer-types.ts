@@ -17,8 +17,8 @@ export interface TransferOp {
 /** Device to Host. */
 export interface WriteBackOp extends TransferOp {
   /**
-   * True: the device blocks stay as they are until the acknowledgement. False: they may be granted anew in this very
-   * plan, so the copy goes in front of everything else of the plan.
+   * True: the device blocks stay as they are until the acknowledgement. False: they may be granted anew in
+   * this very plan, so the copy goes in front of everything else of the plan.
    */
   readonly sourcePinned: boolean;
 }
