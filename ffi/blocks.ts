@@ -182,6 +182,23 @@ export const gluBlock = {
   dtype: "int32",
 } as const satisfies BlockSchema;
 
+export const gatedLinearBlock = {
+  x: "address",
+  weight: "address",
+  bias: "address",
+  gateUp: "address",
+  out: "address",
+  xStride: "int64",
+  gateUpStride: "int64",
+  outStride: "int64",
+  rows: "int32",
+  inColumns: "int32",
+  columns: "int32",
+  activation: "int32",
+  dtype: "int32",
+  weightDtype: "int32",
+} as const satisfies BlockSchema;
+
 export const moeRouteBlock = {
   logits: "address",
   ids: "address",
@@ -349,6 +366,7 @@ export const opSchemas = {
   qkv: qkvBlock,
   attention: attentionBlock,
   glu: gluBlock,
+  gatedLinear: gatedLinearBlock,
   moeRoute: moeRouteBlock,
   moeExperts: moeExpertsBlock,
   gatherRows: gatherRowsBlock,
@@ -389,4 +407,5 @@ export const structNumbers = {
   scatter: 20,
   zeroBlocks: 21,
   copyBlocks: 22,
+  gatedLinear: 23,
 } as const;

@@ -72,6 +72,7 @@ typedef enum GranaryOp {
   GRANARY_OP_SCATTER = 20,
   GRANARY_OP_ZERO_BLOCKS = 21,
   GRANARY_OP_COPY_BLOCKS = 22,
+  GRANARY_OP_GATED_LINEAR = 23,
 } GranaryOp;
 
 // ---- library, device, memory ----------------------------------------------------------------------------------------
@@ -274,6 +275,19 @@ typedef struct GranaryGlu {
   int32_t activation, dtype;
 } GranaryGlu;
 int32_t granary_glu(const GranaryGlu* args);
+
+// The two together: out = activation(x * gate^T) * (x * up^T), gate the first `columns` rows of the weight, up the others.
+typedef struct GranaryGatedLinear {
+  granary_address x;       // dtype [rows, inColumns]
+  granary_address weight;  // prepared [2 * columns, inColumns]
+  granary_address bias;    // f32 [2 * columns] or 0
+  granary_address gateUp;  // dtype [rows, 2 * columns]: scratch, its contents are undefined afterwards
+  granary_address out;     // dtype [rows, columns]
+  int64_t xStride, gateUpStride, outStride;
+  int32_t rows, inColumns, columns;
+  int32_t activation, dtype, weightDtype;
+} GranaryGatedLinear;
+int32_t granary_gated_linear(const GranaryGatedLinear* args);
 
 // Chooses experts for each row; ties go to the lower expert id; ids come in descending order of their logit.
 typedef struct GranaryMoeRoute {

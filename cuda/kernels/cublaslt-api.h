@@ -33,7 +33,10 @@ enum : int32_t {
   kLtDescBiasPointer = 8,
   kLtDescBiasDataType = 26,
   kLtEpilogueBias = 4,
+  kLtLayoutColumns = 3,
   kLtPreferenceWorkspaceBytes = 1,
+  kLtPreferenceReductionSchemes = 3,
+  kLtReductionComputeType = 2,
   kLtPreferenceAlignmentA = 5,  // then B, C, D
 };
 
@@ -46,6 +49,7 @@ struct LtApi {
   int32_t (*matmulDescSetAttribute)(LtMatmulDesc, int32_t attribute, const void* value, size_t bytes);
   int32_t (*matrixLayoutCreate)(LtMatrixLayout*, int32_t type, uint64_t rows, uint64_t columns, int64_t ld);
   int32_t (*matrixLayoutDestroy)(LtMatrixLayout);
+  int32_t (*matrixLayoutSetAttribute)(LtMatrixLayout, int32_t attribute, const void* value, size_t bytes);
   int32_t (*preferenceCreate)(LtPreference*);
   int32_t (*preferenceDestroy)(LtPreference);
   int32_t (*preferenceSetAttribute)(LtPreference, int32_t attribute, const void* value, size_t bytes);

@@ -1,4 +1,5 @@
-// Products through cuBLASLt: finding and loading it, and one cached plan (descriptors and algorithm) a shape.
+// Products through cuBLASLt: finding and loading it, and one cached plan (descriptors and algorithm) a shape
+// and bucket of rows.
 //
 // Our matrices are row-major and its are column-major, so it is asked for out^T = weight * x^T: A is the
 // weight, transposed, B is x, C is the residual, D is out.
@@ -20,8 +21,7 @@ namespace granary {
 
 namespace {
 
-// Shapes of decode are few; a prefill can bring any number of rows. At the bound every plan is dropped and
-// made anew.
+// At the bound every plan is dropped and made anew.
 constexpr size_t kMaxPlans = 4096;
 
 LtApi api;
@@ -44,6 +44,7 @@ bool resolveAll() {
          resolve(api.matmulDescSetAttribute, "cublasLtMatmulDescSetAttribute") &&
          resolve(api.matrixLayoutCreate, "cublasLtMatrixLayoutCreate") &&
          resolve(api.matrixLayoutDestroy, "cublasLtMatrixLayoutDestroy") &&
+         resolve(api.matrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute") &&
          resolve(api.preferenceCreate, "cublasLtMatmulPreferenceCreate") &&
          resolve(api.preferenceDestroy, "cublasLtMatmulPreferenceDestroy") &&
          resolve(api.preferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute") &&
@@ -76,7 +77,7 @@ std::vector<std::string> candidatePaths() {
 // What an algorithm depends on. Compared as bytes, so it has no padding.
 struct PlanKey {
   int64_t xStride, residualStride, outStride;
-  int32_t rows, inColumns, outColumns, dtype, outDtype;
+  int32_t maxRows, inColumns, outColumns, dtype, outDtype;
   int32_t hasBias;
   int32_t alignments;  // a byte each for A, B, C, D: log2 of the address' alignment, 8 at most
   int32_t hasResidual;
@@ -95,10 +96,19 @@ struct KeyEqual {
   bool operator()(const PlanKey& a, const PlanKey& b) const { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 };
 
+// A prompt can bring any number of rows: its products take the algorithm of the next of a few sizes, at most
+// an eighth apart, so that a new length costs no search.
+int32_t rowBucket(int32_t rows) {
+  int32_t step = 8;
+  while (step * 16 < rows) step *= 2;
+  return static_cast<int32_t>(alignUp(rows, step));
+}
+
 struct Plan {
   LtMatmulDesc desc = nullptr;
   LtMatrixLayout a = nullptr, b = nullptr, c = nullptr, d = nullptr;
   LtAlgo algo{};
+  int32_t rows = 0;  // that b, c and d describe
   bool isSupported = false;
   bool hasRun = false;  // its kernel's module is loaded
 };
@@ -118,7 +128,7 @@ PlanKey keyOf(const GranaryLinear& args) {
   key.xStride = args.xStride;
   key.residualStride = args.residual != 0 ? args.residualStride : args.outStride;
   key.outStride = args.outStride;
-  key.rows = args.rows;
+  key.maxRows = rowBucket(args.rows);
   key.inColumns = args.inColumns;
   key.outColumns = args.outColumns;
   key.dtype = args.dtype;
@@ -153,9 +163,20 @@ bool describe(const PlanKey& key, Plan& plan) {
            api.matmulDescSetAttribute(plan.desc, kLtDescBiasDataType, &biasType, sizeof(int32_t)) == 0;
   }
   return good && api.matrixLayoutCreate(&plan.a, in, key.inColumns, key.outColumns, key.inColumns) == 0 &&
-         api.matrixLayoutCreate(&plan.b, in, key.inColumns, key.rows, key.xStride) == 0 &&
-         api.matrixLayoutCreate(&plan.c, out, key.outColumns, key.rows, key.residualStride) == 0 &&
-         api.matrixLayoutCreate(&plan.d, out, key.outColumns, key.rows, key.outStride) == 0;
+         api.matrixLayoutCreate(&plan.b, in, key.inColumns, key.maxRows, key.xStride) == 0 &&
+         api.matrixLayoutCreate(&plan.c, out, key.outColumns, key.maxRows, key.residualStride) == 0 &&
+         api.matrixLayoutCreate(&plan.d, out, key.outColumns, key.maxRows, key.outStride) == 0;
+}
+
+// Makes the layouts those of `rows` rows; the algorithm stays.
+bool resize(Plan& plan, int32_t rows) {
+  if (plan.rows == rows) return true;
+  const uint64_t columns = rows;  // a row of ours is a column of theirs
+  for (LtMatrixLayout layout : {plan.b, plan.c, plan.d}) {
+    if (api.matrixLayoutSetAttribute(layout, kLtLayoutColumns, &columns, sizeof(columns)) != 0) return false;
+  }
+  plan.rows = rows;
+  return true;
 }
 
 bool choose(const PlanKey& key, Plan& plan) {
@@ -164,6 +185,9 @@ bool choose(const PlanKey& key, Plan& plan) {
   const size_t workspaceBytes = runtime.workspaceBytes;
   api.preferenceSetAttribute(preference, kLtPreferenceWorkspaceBytes, &workspaceBytes,
                              sizeof(workspaceBytes));
+  // Parts of a split sum meet in float32, not in the output's type.
+  const uint32_t reduction = kLtReductionComputeType;
+  api.preferenceSetAttribute(preference, kLtPreferenceReductionSchemes, &reduction, sizeof(reduction));
   for (int32_t operand = 0; operand < 4; ++operand) {
     const uint32_t alignment = 1u << (key.alignments >> (8 * operand) & 0xff);
     api.preferenceSetAttribute(preference, kLtPreferenceAlignmentA + operand, &alignment, sizeof(alignment));
@@ -190,7 +214,7 @@ int32_t planFor(const GranaryLinear& args, Plan** plan) {
     known = plans.emplace(key, fresh).first;
   }
   *plan = &known->second;
-  if ((*plan)->isSupported) return GRANARY_OK;
+  if ((*plan)->isSupported && resize(**plan, args.rows)) return GRANARY_OK;
   return fail(GRANARY_UNSUPPORTED, "cuBLASLt has no algorithm for %d x %d x %d", args.rows, args.outColumns,
               args.inColumns);
 }

@@ -23,10 +23,10 @@ int32_t granary_sizeof(int32_t op) {
       sizeof(GranaryMoeExperts),     sizeof(GranaryGatherRows),  sizeof(GranaryResolveTokens),
       sizeof(GranaryLogSoftmax),     sizeof(GranaryTopLogprobs), sizeof(GranarySample),
       sizeof(GranarySamplingParams), sizeof(GranaryCountTokens), sizeof(GranaryScatter),
-      sizeof(GranaryZeroBlocks),     sizeof(GranaryCopyBlocks),
+      sizeof(GranaryZeroBlocks),     sizeof(GranaryCopyBlocks), sizeof(GranaryGatedLinear),
   };
   constexpr int32_t count = sizeof(sizes) / sizeof(sizes[0]);
-  static_assert(count == GRANARY_OP_COPY_BLOCKS + 1, "one size for every argument block");
+  static_assert(count == GRANARY_OP_GATED_LINEAR + 1, "one size for every argument block");
   return op >= 0 && op < count ? sizes[op] : -1;
 }
 

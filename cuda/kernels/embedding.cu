@@ -25,8 +25,8 @@ extern "C" int32_t granary_embedding(const GranaryEmbedding* args) {
           pointer<TTable>(a.table), pointer<int>(a.ids), pointer<T>(a.out), a.columns, a.vocab, a.scale};
       constexpr auto kWide = embeddingKernel<T, TTable, 8>;
       constexpr auto kNarrow = embeddingKernel<T, TTable, 1>;
-      return wide ? launch<kWide>("embedding", dim3(a.rows), kEmbeddingThreads, 0, params)
-                  : launch<kNarrow>("embedding", dim3(a.rows), kEmbeddingThreads, 0, params);
+      return wide ? launchEarly<kWide>("embedding", dim3(a.rows), kEmbeddingThreads, 0, params)
+                  : launchEarly<kNarrow>("embedding", dim3(a.rows), kEmbeddingThreads, 0, params);
     });
   });
 }

@@ -20,6 +20,8 @@ struct EmbeddingParams {
 
 template <typename T, typename TTable, int kWidth>
 __global__ void embeddingKernel(const __grid_constant__ EmbeddingParams<T, TTable> p) {
+  releaseNext();
+  waitForPrevious();
   const int id = p.ids[blockIdx.x];
   const bool isKnown = id >= 0 && id < p.vocab;
   const TTable* source = p.table + static_cast<long long>(isKnown ? id : 0) * p.columns;

@@ -16,7 +16,7 @@ int32_t launchGather(const GranaryGatherRows& a) {
   const GatherRowsParams<TWord> params{pointer<TWord>(a.x),   pointer<int>(a.indices),
                                        pointer<TWord>(a.out), words(a.xStride),
                                        words(a.outStride),    static_cast<int>(words(a.columns))};
-  return launch<gatherRowsKernel<TWord>>("gather_rows", dim3(a.rows), kGatherThreads, 0, params);
+  return launchEarly<gatherRowsKernel<TWord>>("gather_rows", dim3(a.rows), kGatherThreads, 0, params);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 //   indices  [rows]                               int32
 // One block a row. Bound: HBM, bytes = 2 * rows * row bytes.
 #pragma once
+#include "numeric.cuh"
 
 constexpr int kGatherThreads = 256;
 
@@ -22,6 +23,8 @@ struct GatherRowsParams {
 
 template <typename TWord>
 __global__ void gatherRowsKernel(const __grid_constant__ GatherRowsParams<TWord> p) {
+  releaseNext();
+  waitForPrevious();
   const int index = p.indices[blockIdx.x];
   const TWord* source = p.x + (index < 0 ? 0 : index) * p.xStride;
   TWord* out = p.out + blockIdx.x * p.outStride;

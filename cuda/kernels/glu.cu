@@ -22,7 +22,7 @@ extern "C" int32_t granary_glu(const GranaryGlu* args) {
     using T = decltype(element);
     const GluParams<T> params{pointer<T>(a.gateUp), pointer<T>(a.out), a.gateUpStride,
                               a.outStride,          a.columns,         a.activation};
-    return wide ? launch<gluKernel<T, 8>>("glu", grid, kGluThreads, 0, params)
-                : launch<gluKernel<T, 1>>("glu", grid, kGluThreads, 0, params);
+    return wide ? launchEarly<gluKernel<T, 8>>("glu", grid, kGluThreads, 0, params)
+                : launchEarly<gluKernel<T, 1>>("glu", grid, kGluThreads, 0, params);
   });
 }

@@ -20,6 +20,8 @@ struct GluParams {
 
 template <typename T, int kWidth>
 __global__ void gluKernel(const __grid_constant__ GluParams<T> p) {
+  releaseNext();
+  waitForPrevious();
   const int column = (blockIdx.y * kGluThreads + threadIdx.x) * kWidth;
   if (column >= p.columns) return;
   const T* gateUp = p.gateUp + blockIdx.x * p.gateUpStride + column;

@@ -2,6 +2,7 @@
 #include "linear.cuh"
 
 #include "cublaslt.h"
+#include "product-choice.h"
 #include "runtime.h"
 
 using namespace granary;
@@ -58,6 +59,10 @@ extern "C" int32_t granary_linear(const GranaryLinear* args) {
   GRANARY_REQUIRE(isFloat(a.dtype) && isFloat(a.weightDtype) && isFloat(a.outDtype),
                   "linear: dtypes %d, %d, %d", a.dtype, a.weightDtype, a.outDtype);
   if (a.rows == 0) return GRANARY_OK;
+  if (skinnyTakes(a)) {
+    const ProductKernel kernel = chooseProduct(a.rows, a.outColumns, a.inColumns, false);
+    if (kernel != ProductKernel::kLibrary) return skinnyLinear(a, kernel);
+  }
   if (!cublasLtTakes(a)) return ownLinear(a);
   GranaryLinear product = a;
   // Its bias has the output's type and ours is f32. Beside a bf16 output the bias goes where the residual

@@ -36,6 +36,13 @@ __device__ __forceinline__ void waitCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
+__device__ __forceinline__ void loadChunk(uint4& chunk, unsigned address) {
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(chunk.x), "=r"(chunk.y), "=r"(chunk.z), "=r"(chunk.w)
+               : "r"(address)
+               : "memory");
+}
+
 // ---- fragments ----------------------------------------------------------------------------------------
 
 // Four 8x8 matrices; lane l gives the address of row l % 8 of matrix l / 8.

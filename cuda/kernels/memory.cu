@@ -1,9 +1,22 @@
 // Device and page-locked memory, and stream-ordered copies.
+#include <map>
+
 #include "runtime.h"
+#include "staging.h"
 
 using namespace granary;
 
 namespace {
+
+// Page-locked memory that we gave out, first byte and length: copies from there need no staging.
+std::map<granary_address, int64_t> pinned;
+
+bool isPinned(granary_address address) {
+  auto after = pinned.upper_bound(address);
+  if (after == pinned.begin()) return false;
+  --after;
+  return address < after->first + after->second;
+}
 
 // A captured copy is replayed later, so its host side must be page-locked memory that stays where it is.
 int32_t requirePinned(granary_address host) {
@@ -44,12 +57,14 @@ void* granary_alloc_pinned(int64_t bytes) {
     return nullptr;
   }
   const unsigned flags = cudaHostAllocPortable | cudaHostAllocMapped;
-  return check(cudaHostAlloc(&address, bytes, flags), "granary_alloc_pinned") == GRANARY_OK ? address
-                                                                                            : nullptr;
+  if (check(cudaHostAlloc(&address, bytes, flags), "granary_alloc_pinned") != GRANARY_OK) return nullptr;
+  pinned[reinterpret_cast<granary_address>(address)] = bytes;
+  return address;
 }
 
 int32_t granary_free_pinned(granary_address address) {
   GRANARY_TRY(enterOutsideCapture("granary_free_pinned"));
+  pinned.erase(address);
   return check(cudaFreeHost(pointer<void>(address)), "granary_free_pinned");
 }
 
@@ -60,6 +75,10 @@ int32_t granary_copy(granary_address destination, granary_address source, int64_
   if (bytes == 0) return GRANARY_OK;
   if (runtime.isCapturing && kind != GRANARY_DEVICE_TO_DEVICE) {
     GRANARY_TRY(requirePinned(kind == GRANARY_HOST_TO_DEVICE ? source : destination));
+  }
+  const bool isSmall = kind == GRANARY_HOST_TO_DEVICE && bytes <= kMaxStagedBytes;
+  if (isSmall && !runtime.isCapturing && !isPinned(source)) {
+    return stageUpload(pointer<void>(destination), pointer<void>(source), bytes);
   }
   static constexpr cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
                                              cudaMemcpyDeviceToDevice};

@@ -56,6 +56,25 @@ __device__ __forceinline__ float exp2Fast(float x) {
   return result;
 }
 
+// ---- overlap of consecutive kernels -------------------------------------------------------------------
+// A kernel launched with `launchEarly` may start while the one before it still runs. It must call
+// waitForPrevious in every thread before it touches anything that another kernel writes or reads, and before
+// it returns; what it reads of constants (weights) may come earlier. Ampere starts kernels one after another.
+
+// Lets the next kernel start as soon as every block of this one has called it.
+__device__ __forceinline__ void releaseNext() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Returns when everything launched before has finished and its writes are visible.
+__device__ __forceinline__ void waitForPrevious() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // ---- wide accesses ------------------------------------------------------------------------------------
 
 // kWidth neighbouring elements, moved in accesses of up to 16 bytes.

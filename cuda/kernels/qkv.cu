@@ -46,7 +46,7 @@ extern "C" int32_t granary_qkv(const GranaryQkv* args) {
                                      a.interleaved,
                                      a.eps,
                                      a.normWeightOffset};
-      return launch<qkvKernel<T, TKv>>("qkv", grid, kQkvWarps * kWarpSize, 0, params);
+      return launchEarly<qkvKernel<T, TKv>>("qkv", grid, kQkvWarps * kWarpSize, 0, params);
     });
   });
 }

@@ -56,6 +56,8 @@ __device__ __forceinline__ void storeHead(TOut* out, const float* head, int dim)
 template <typename T, typename TKv>
 __global__ void qkvKernel(const __grid_constant__ QkvParams<T, TKv> p) {
   __shared__ float heads[kQkvWarps][kQkvMaxDim];
+  releaseNext();
+  waitForPrevious();
   float* head = heads[threadIdx.x / kWarpSize];
   const int row = blockIdx.x;
   const int index = blockIdx.y * kQkvWarps + threadIdx.x / kWarpSize;  // q heads, then k heads, then v heads

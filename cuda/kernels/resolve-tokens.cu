@@ -14,6 +14,6 @@ extern "C" int32_t granary_resolve_tokens(const GranaryResolveTokens* args) {
   if (a.rows == 0) return GRANARY_OK;
   GRANARY_TRY(checkIds("resolve_tokens ids", a.ids, a.rows, -a.numSlots, INT_MAX));
   const ResolveTokensParams params{pointer<int>(a.ids), pointer<int>(a.lastTokens), a.rows, a.numSlots};
-  return launch<resolveTokensKernel>("resolve_tokens", dim3(ceilDivide(a.rows, kResolveThreads)),
+  return launchEarly<resolveTokensKernel>("resolve_tokens", dim3(ceilDivide(a.rows, kResolveThreads)),
                                      kResolveThreads, 0, params);
 }

@@ -4,6 +4,7 @@
 //   lastTokens  [numSlots]  int32
 // One thread a row.
 #pragma once
+#include "numeric.cuh"
 
 constexpr int kResolveThreads = 256;
 
@@ -14,6 +15,8 @@ struct ResolveTokensParams {
 };
 
 __global__ void resolveTokensKernel(const __grid_constant__ ResolveTokensParams p) {
+  releaseNext();
+  waitForPrevious();
   const int row = blockIdx.x * kResolveThreads + threadIdx.x;
   if (row >= p.rows) return;
   const int id = p.ids[row];

@@ -27,8 +27,8 @@ int32_t launchRmsNorm(const GranaryRmsNorm& a) {
   const size_t sharedBytes = a.columns * sizeof(float);
   constexpr auto kWide = rmsNormKernel<T, TWeight, 8>;
   constexpr auto kNarrow = rmsNormKernel<T, TWeight, 1>;
-  return wide ? launch<kWide>("rms_norm", dim3(a.rows), kRmsNormThreads, sharedBytes, params)
-              : launch<kNarrow>("rms_norm", dim3(a.rows), kRmsNormThreads, sharedBytes, params);
+  return wide ? launchEarly<kWide>("rms_norm", dim3(a.rows), kRmsNormThreads, sharedBytes, params)
+              : launchEarly<kNarrow>("rms_norm", dim3(a.rows), kRmsNormThreads, sharedBytes, params);
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ template <typename T, typename TWeight, int kWidth>
 __global__ void rmsNormKernel(const __grid_constant__ RmsNormParams<T, TWeight> p) {
   extern __shared__ float row[];
   __shared__ float partial[kRmsNormThreads / kWarpSize];
+  releaseNext();
+  waitForPrevious();
   const T* x = p.x + blockIdx.x * p.xStride;
   T* residual = p.residual + blockIdx.x * p.residualStride;
   T* out = p.out + blockIdx.x * p.outStride;

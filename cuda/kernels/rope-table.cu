@@ -17,5 +17,5 @@ extern "C" int32_t granary_rope_table(const GranaryRopeTable* args) {
                                a.pairs,
                                a.scale};
   const dim3 grid(ceilDivide(static_cast<int64_t>(a.rows) * a.pairs, kRopeTableThreads));
-  return launch<ropeTableKernel>("rope_table", grid, kRopeTableThreads, 0, params);
+  return launchEarly<ropeTableKernel>("rope_table", grid, kRopeTableThreads, 0, params);
 }

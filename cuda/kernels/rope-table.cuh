@@ -4,6 +4,7 @@
 //   out                 [rows, pairs, 2]  f32
 // One thread a pair. Computed once a step for every layer, so nothing here is tuned.
 #pragma once
+#include "numeric.cuh"
 
 constexpr int kRopeTableThreads = 128;
 
@@ -16,6 +17,8 @@ struct RopeTableParams {
 };
 
 __global__ void ropeTableKernel(const __grid_constant__ RopeTableParams p) {
+  releaseNext();
+  waitForPrevious();
   const long long index = static_cast<long long>(blockIdx.x) * kRopeTableThreads + threadIdx.x;
   const int row = static_cast<int>(index / p.pairs), pair = static_cast<int>(index % p.pairs);
   if (row >= p.rows) return;

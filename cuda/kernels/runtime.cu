@@ -9,6 +9,8 @@
 
 #include "check-ids.cuh"
 #include "cublaslt.h"
+#include "product-choice.h"
+#include "staging.h"
 
 namespace granary {
 
@@ -63,12 +65,17 @@ int32_t acquire(const GranaryInit& args) {
       check(cudaHostAlloc(reinterpret_cast<void**>(&runtime.violation), sizeof(int32_t), cudaHostAllocMapped),
             "debug check word"));
   *runtime.violation = INT_MAX;
+  GRANARY_TRY(openStaging());
+  cudaDeviceProp properties;
+  GRANARY_TRY(check(cudaGetDeviceProperties(&properties, args.deviceOrdinal), "device properties"));
+  openProductChoice(properties.name);
   GRANARY_TRY(loadKernels());
   return openCublasLt();
 }
 
 void release() {
   closeCublasLt();
+  closeStaging();
   if (runtime.violation != nullptr) cudaFreeHost(runtime.violation);
   if (runtime.workspace != nullptr) cudaFree(runtime.workspace);
   if (runtime.stream != nullptr) cudaStreamDestroy(runtime.stream);

@@ -56,6 +56,25 @@ int32_t launch(const char* what, dim3 grid, int threads, size_t sharedBytes, con
   return check(cudaLaunchKernel(function, grid, dim3(threads), arguments, sharedBytes, runtime.stream), what);
 }
 
+// The same for a kernel that calls waitForPrevious: it may start before its predecessor ends. Only code built
+// for compute capability 9.0 waits, so only there it is allowed to.
+template <auto kKernel, typename Params>
+int32_t launchEarly(const char* what, dim3 grid, int threads, size_t sharedBytes, const Params& params) {
+  if (runtime.computeMajor != 9) return launch<kKernel>(what, grid, threads, sharedBytes, params);
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = sharedBytes;
+  config.stream = runtime.stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  void* arguments[] = {const_cast<Params*>(&params)};
+  return check(cudaLaunchKernelExC(&config, Registered<kKernel>::entry.function, arguments), what);
+}
+
 template <typename T>
 T* pointer(granary_address address) {
   return reinterpret_cast<T*>(address);

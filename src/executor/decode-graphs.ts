@@ -1,6 +1,6 @@
 /**
- * Recorded decode steps: one graph a bucket of batch size and of sequence length, recorded when first needed and replayed with
- * whatever the step's device inputs hold.
+ * Recorded decode steps: one graph a bucket of batch size and of sequence length, replayed with whatever the step's device
+ * inputs hold. A bucket's first step runs op by op and is recorded behind that, since a product has to have run before it can be.
  */
 import type { Address, Device } from "../../ffi/device";
 import type { StepBounds, StepShape } from "../layers/build-context";
@@ -45,20 +45,24 @@ export class DecodeGraphs {
     return bucketFor(this.#batchBuckets, numSeqs);
   }
 
-  /** Launches the graph of the step's bucket; `enqueue` gives its ops and is called only to record them. */
+  /** Runs the step in the shape of its bucket, from the bucket's graph once there is one; `enqueue` launches a step's ops. */
   launch(shape: StepShape, enqueue: (padded: StepShape) => void): void {
     const seqs = this.paddedSeqs(shape.decodeSeqs);
     const maxSeqLen = bucketFor(this.#lengthBuckets, shape.maxSeqLen);
     const key =
       this.#lengthBuckets.indexOf(maxSeqLen) * (this.#batchBuckets.length + 1) +
       this.#batchBuckets.indexOf(seqs);
-    let graph = this.#graphs.get(key);
-    if (graph === undefined) {
-      const padded = { ...shape, rows: seqs, decodeSeqs: seqs, maxSeqLen };
-      graph = this.#device.capture(() => enqueue(padded));
-      this.#graphs.set(key, graph);
+    const graph = this.#graphs.get(key);
+    if (graph !== undefined) {
+      this.#device.launchGraph(graph);
+      return;
     }
-    this.#device.launchGraph(graph);
+    const padded = { ...shape, rows: seqs, decodeSeqs: seqs, maxSeqLen };
+    enqueue(padded);
+    this.#graphs.set(
+      key,
+      this.#device.capture(() => enqueue(padded)),
+    );
   }
 
   close(): void {

@@ -1,6 +1,6 @@
 /**
- * The integers that one step feeds to the device: built in one host array, uploaded in one copy, at addresses that never change.
- * Prefill rows and sequences come first, then one row a decode sequence.
+ * The integers that one step feeds to the device: built in one host array, uploaded as far as they are used, at addresses that
+ * never change. Prefill rows and sequences come first, then one row a decode sequence.
  */
 import type { Address, Device } from "../../ffi/device";
 import type { StepBounds, StepOperands, StepShape } from "../layers/build-context";
@@ -31,8 +31,6 @@ export class StepInputs {
   constructor(device: Device, bounds: StepBounds) {
     this.#device = device;
     const segments: readonly (readonly [string, number])[] = [
-      ["tokenIds", bounds.maxRows],
-      ["positions", bounds.maxRows],
       ["prefillTableRows", bounds.maxSeqs],
       ["prefillQueryStarts", bounds.maxSeqs + 1],
       ["prefillSeqLens", bounds.maxSeqs],
@@ -41,6 +39,9 @@ export class StepInputs {
       ["sampleRows", bounds.maxSeqs],
       ["sampleSlots", bounds.maxSeqs],
       ["samplePositions", bounds.maxSeqs],
+      // The long ones last, so that the rest travels with the first of them in one copy.
+      ["tokenIds", bounds.maxRows],
+      ["positions", bounds.maxRows],
     ];
     const offsets: Record<string, number> = {};
     let length = 0;
@@ -75,15 +76,25 @@ export class StepInputs {
     const prefill = this.#writePrefills(batch);
     const decode = this.#writeDecodes(batch, prefill.rows);
     if (padded > decode.seqs) this.#writePadding(decode.seqs, padded);
-    this.#device.upload(this.#base, this.#host);
+    const rows = prefill.rows + decode.seqs;
+    this.#upload(Math.max(rows, padded));
     return {
-      rows: prefill.rows + decode.seqs,
+      rows,
       prefillSeqs: batch.numPrefills,
       prefillRows: prefill.rows,
       maxQueryTokens: prefill.maxQueryTokens,
       decodeSeqs: decode.seqs,
       maxSeqLen: Math.max(prefill.maxSeqLen, decode.maxSeqLen),
     };
+  }
+
+  #upload(rows: number): void {
+    const positions = this.#at("positions");
+    this.#device.upload(this.#base, this.#host.subarray(0, this.#at("tokenIds") + rows));
+    this.#device.upload(
+      this.#base + positions * int32Bytes,
+      this.#host.subarray(positions, positions + rows),
+    );
   }
 
   #at(name: string): number {

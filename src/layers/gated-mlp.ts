@@ -1,5 +1,5 @@
 /** The gated feed-forward of one layer: down(silu(gate x) · up x), added to the residual stream (Shazeer, arXiv 2002.05202). */
-import type { Address, Op } from "../../ffi/device";
+import { type Address, dtypes, type Op } from "../../ffi/device";
 import type { Weight } from "../weights/weight-loader";
 import type { BuildContext } from "./build-context";
 import { Linear } from "./linear";
@@ -17,8 +17,7 @@ export interface GatedMlpOptions {
 }
 
 export class GatedMlp {
-  readonly #gateUp: Linear;
-  readonly #glu: Op<"glu">;
+  readonly #gated: Op<"gatedLinear">;
   readonly #down: Linear;
 
   constructor(context: BuildContext, options: GatedMlpOptions) {
@@ -26,19 +25,19 @@ export class GatedMlp {
     const gateUp = context.buffers.tensor("gateUp", 2 * inner);
     const activated = context.buffers.tensor("activated", inner);
     const { input, stream } = options;
-    this.#gateUp = new Linear(context, {
-      input,
-      output: gateUp,
-      weight: options.gateUp,
-      bias: options.gateUpBias,
-    });
-    this.#glu = context.device.op("glu", {
+    this.#gated = context.device.op("gatedLinear", {
+      x: input.address,
+      weight: options.gateUp.address,
+      bias: options.gateUpBias ?? 0,
       gateUp: gateUp.address,
       out: activated.address,
+      xStride: input.stride,
       gateUpStride: gateUp.stride,
       outStride: activated.stride,
+      inColumns: options.gateUp.columns,
       columns: inner,
-      dtype: dtypeNumber(gateUp),
+      dtype: dtypeNumber(input),
+      weightDtype: dtypes[options.gateUp.dtype],
     });
     this.#down = new Linear(context, {
       input: activated,
@@ -50,8 +49,7 @@ export class GatedMlp {
   }
 
   run(rows: number): void {
-    this.#gateUp.run(rows);
-    this.#glu.set("rows", rows).launch();
+    this.#gated.set("rows", rows).launch();
     this.#down.run(rows);
   }
 }

@@ -1,0 +1,212 @@
+// out = x * weight^T (+ bias) (+ residual) for few rows of x: the weight streams through once, at the card's
+// read rate. With kIsGated the weight holds gate rows, then up rows, and out = activation(gate) * up.
+//   x         [rows, inColumns]        bf16, with a stride; inColumns a multiple of 64, 16-byte aligned
+//   weight    [outColumns, inColumns]  bf16; gated: [2 * outColumns, inColumns]
+//   bias      [weight rows]            f32
+//   residual  [rows, outColumns]       the output's type, with a stride; may be out
+//   out       [rows, outColumns]       bf16 or f32, with a stride
+// A block takes 16 * kWeightTiles weight rows and 8 * kRowTiles rows of x; its warps take turns along k, 64
+// at a time, and add up at the end in the order of their numbers: a row's result does not depend on how many
+// there are. The weight goes to the tensor cores as their 16-row operand. Every thread copies to a ring in
+// shared memory the very pieces that it will multiply, so no barrier is needed; a dot product may take k in
+// any order, so the 16 bytes a thread has of a row serve as they lie. The ring fills before the previous
+// kernel has ended, since weights are constant. Bound: HBM, bytes = weight.
+#pragma once
+#include "activation.cuh"
+#include "matrix.cuh"
+
+constexpr int kSkinnyWarps = 8;
+constexpr int kSkinnyThreads = kSkinnyWarps * kWarpSize;
+constexpr int kSkinnyDepth = 64;  // of k a warp takes at a time: a 128-byte line of every weight row
+constexpr int kWeightTileRows = 16;
+constexpr int kXTileRows = 8;
+
+struct SkinnyParams {
+  const Bf16* x;
+  const Bf16* weight;
+  const float* bias;
+  const void* residual;
+  void* out;
+  long long xStride, residualStride, outStride;
+  int rows, inColumns, outColumns;
+  int isOutFloat, activation;
+};
+
+template <int kWeightTiles, int kRowTiles, int kStages>
+struct SkinnyShape {
+  static constexpr int kWeightRows = kWeightTiles * kWeightTileRows;
+  static constexpr int kRows = kRowTiles * kXTileRows;
+  static constexpr int kPieces = kWeightTiles * 4;  // 16-byte pieces of a thread and stage
+  static constexpr int kRingBytes = kStages * kPieces * kSkinnyThreads * kChunkBytes;
+  static constexpr int kSumBytes = kSkinnyWarps * kWeightRows * kRows * static_cast<int>(sizeof(float));
+  static constexpr int kSharedBytes = kRingBytes > kSumBytes ? kRingBytes : kSumBytes;
+};
+
+// Output column of the block's weight row, and the row of the weight that it is.
+template <int kWeightTiles, bool kIsGated>
+__device__ __forceinline__ int skinnyColumn(int tileRow) {
+  constexpr int kColumns = kWeightTiles * kWeightTileRows / (kIsGated ? 2 : 1);
+  return blockIdx.x * kColumns + tileRow % kColumns;
+}
+template <int kWeightTiles, bool kIsGated>
+__device__ __forceinline__ int skinnyWeightRow(const SkinnyParams& p, int tileRow) {
+  const int column = min(skinnyColumn<kWeightTiles, kIsGated>(tileRow), p.outColumns - 1);
+  const bool isUp = kIsGated && tileRow >= kWeightTiles * kWeightTileRows / 2;
+  return column + (isUp ? p.outColumns : 0);
+}
+
+// This thread's pieces of a 64-deep chunk: of each weight tile rows lane / 4 and lane / 4 + 8, of each row
+// the 16 bytes at lane % 4 * 16 and the same of the line's second half.
+template <int kWeightTiles, bool kIsGated>
+struct SkinnySource {
+  const char* rows[2 * kWeightTiles];
+
+  __device__ __forceinline__ SkinnySource(const SkinnyParams& p) {
+    const int lane = threadIdx.x % kWarpSize;
+#pragma unroll
+    for (int i = 0; i < 2 * kWeightTiles; ++i) {
+      const int row = skinnyWeightRow<kWeightTiles, kIsGated>(p, i * 8 + lane / 4);
+      rows[i] = reinterpret_cast<const char*>(p.weight + static_cast<long long>(row) * p.inColumns) +
+                lane % 4 * kChunkBytes;
+    }
+  }
+
+  __device__ __forceinline__ void copy(unsigned slot, int chunk) const {
+#pragma unroll
+    for (int i = 0; i < 4 * kWeightTiles; ++i) {
+      const char* source = rows[i / 2] + static_cast<long long>(chunk) * (kSkinnyDepth * 2) + i % 2 * 64;
+      copyChunkAsync(slot + i * kSkinnyThreads * kChunkBytes, source, true);
+    }
+  }
+};
+
+// x pieces that face them: row lane / 4 of each tile, the same columns.
+template <int kRowTiles>
+__device__ __forceinline__ void loadSkinnyX(const SkinnyParams& p, int chunk, int half,
+                                            uint4 (&pieces)[kRowTiles]) {
+  const int lane = threadIdx.x % kWarpSize;
+#pragma unroll
+  for (int tile = 0; tile < kRowTiles; ++tile) {
+    const int row = tile * kXTileRows + lane / 4;
+    const Bf16* source = p.x + row * p.xStride + chunk * kSkinnyDepth + half * 32 + lane % 4 * 8;
+    pieces[tile] = row < p.rows ? *reinterpret_cast<const uint4*>(source) : uint4{};
+  }
+}
+
+template <int kWeightTiles, int kRowTiles>
+using SkinnySums = float[kWeightTiles][kRowTiles][4];
+
+// sums += the thread's pieces of one half of a chunk.
+template <int kWeightTiles, int kRowTiles>
+__device__ __forceinline__ void multiplySkinny(SkinnySums<kWeightTiles, kRowTiles>& sums, unsigned slot,
+                                               int half, const uint4 (&x)[kRowTiles]) {
+#pragma unroll
+  for (int tile = 0; tile < kWeightTiles; ++tile) {
+    uint4 low, high;
+    loadChunk(low, slot + (tile * 4 + half) * kSkinnyThreads * kChunkBytes);
+    loadChunk(high, slot + (tile * 4 + 2 + half) * kSkinnyThreads * kChunkBytes);
+    const unsigned first[4] = {low.x, high.x, low.y, high.y};
+    const unsigned second[4] = {low.z, high.z, low.w, high.w};
+#pragma unroll
+    for (int row = 0; row < kRowTiles; ++row) {
+      multiplyAdd(sums[tile][row], first, x[row].x, x[row].y);
+      multiplyAdd(sums[tile][row], second, x[row].z, x[row].w);
+    }
+  }
+}
+
+// The warps' sums, [warp][row][weight row], over the ring that nobody needs any more.
+template <int kWeightTiles, int kRowTiles>
+__device__ __forceinline__ void gatherSkinny(float* shared, const SkinnySums<kWeightTiles, kRowTiles>& sums) {
+  constexpr int kWeightRows = kWeightTiles * kWeightTileRows;
+  const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
+  waitCopies<0>();
+  __syncthreads();
+  float* own = shared + warp * kRowTiles * kXTileRows * kWeightRows;
+#pragma unroll
+  for (int tile = 0; tile < kWeightTiles; ++tile) {
+#pragma unroll
+    for (int row = 0; row < kRowTiles; ++row) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int xRow = row * kXTileRows + lane % 4 * 2 + i % 2;
+        own[xRow * kWeightRows + tile * kWeightTileRows + lane / 4 + i / 2 * 8] = sums[tile][row][i];
+      }
+    }
+  }
+  __syncthreads();
+}
+
+// Sum of all warps at (row, weight row), bias included.
+template <int kWeightTiles, int kRowTiles, bool kIsGated>
+__device__ __forceinline__ float skinnyTotal(const SkinnyParams& p, const float* shared, int row,
+                                             int tileRow) {
+  constexpr int kWeightRows = kWeightTiles * kWeightTileRows;
+  float total = 0.0f;
+#pragma unroll
+  for (int warp = 0; warp < kSkinnyWarps; ++warp) {
+    total += shared[(warp * kRowTiles * kXTileRows + row) * kWeightRows + tileRow];
+  }
+  if (p.bias != nullptr) total += p.bias[skinnyWeightRow<kWeightTiles, kIsGated>(p, tileRow)];
+  return total;
+}
+
+__device__ __forceinline__ void storeSkinny(const SkinnyParams& p, int row, int column, float value) {
+  const long long at = row * p.outStride + column, from = row * p.residualStride + column;
+  if (p.isOutFloat) {
+    if (p.residual != nullptr) value += static_cast<const float*>(p.residual)[from];
+    static_cast<float*>(p.out)[at] = value;
+  } else {
+    if (p.residual != nullptr) value += toFloat(static_cast<const Bf16*>(p.residual)[from]);
+    static_cast<Bf16*>(p.out)[at] = fromFloat<Bf16>(value);
+  }
+}
+
+// Grid: blocks of 16 * kWeightTiles weight rows.
+template <int kWeightTiles, int kRowTiles, int kStages, bool kIsGated>
+__global__ void __launch_bounds__(kSkinnyThreads)
+    skinnyProductKernel(const __grid_constant__ SkinnyParams p) {
+  using Shape = SkinnyShape<kWeightTiles, kRowTiles, kStages>;
+  constexpr unsigned kStageBytes = Shape::kPieces * kSkinnyThreads * kChunkBytes;
+  extern __shared__ float shared[];
+  const unsigned ring = sharedAddress(shared) + threadIdx.x * kChunkBytes;
+  const int numChunks = p.inColumns / kSkinnyDepth, firstChunk = threadIdx.x / kWarpSize;
+  const SkinnySource<kWeightTiles, kIsGated> source(p);
+  releaseNext();
+#pragma unroll
+  for (int stage = 0; stage < kStages; ++stage) {
+    const int chunk = firstChunk + stage * kSkinnyWarps;
+    if (chunk < numChunks) source.copy(ring + stage * kStageBytes, chunk);
+    commitCopies();
+  }
+  waitForPrevious();
+
+  SkinnySums<kWeightTiles, kRowTiles> sums = {};
+  unsigned slot = ring;
+  for (int chunk = firstChunk; chunk < numChunks; chunk += kSkinnyWarps) {
+    uint4 first[kRowTiles], second[kRowTiles];
+    loadSkinnyX<kRowTiles>(p, chunk, 0, first);
+    loadSkinnyX<kRowTiles>(p, chunk, 1, second);
+    waitCopies<kStages - 1>();
+    multiplySkinny<kWeightTiles, kRowTiles>(sums, slot, 0, first);
+    multiplySkinny<kWeightTiles, kRowTiles>(sums, slot, 1, second);
+    const int next = chunk + kStages * kSkinnyWarps;
+    if (next < numChunks) source.copy(slot, next);
+    commitCopies();
+    slot = slot + kStageBytes == ring + kStages * kStageBytes ? ring : slot + kStageBytes;
+  }
+
+  gatherSkinny<kWeightTiles, kRowTiles>(shared, sums);
+  constexpr int kColumns = Shape::kWeightRows / (kIsGated ? 2 : 1);
+  for (int i = threadIdx.x; i < p.rows * kColumns; i += kSkinnyThreads) {
+    const int row = i / kColumns, tileRow = i % kColumns;
+    const int column = skinnyColumn<kWeightTiles, kIsGated>(tileRow);
+    if (column >= p.outColumns) continue;
+    float value = skinnyTotal<kWeightTiles, kRowTiles, kIsGated>(p, shared, row, tileRow);
+    if (kIsGated) {
+      value = activate(value, p.activation) *
+              skinnyTotal<kWeightTiles, kRowTiles, kIsGated>(p, shared, row, tileRow + kColumns);
+    }
+    storeSkinny(p, row, column, value);
+  }
+}
