@@ -25,6 +25,22 @@ int32_t AttentionInstances<kDim>::prefill(dim3 grid, const AttentionParams& p) {
 }
 
 template <int kDim>
+int32_t AttentionInstances<kDim>::hopperDecode(int32_t numBlocks, const HopperDecodeParams& params) {
+  return launch<hopperDecodeKernel<kDim>>("attention", dim3(numBlocks), kHopperDecodeThreads,
+                                          HopperDecodeShape<kDim>::kSharedBytes, params);
+}
+
+template <int kDim>
+int32_t AttentionInstances<kDim>::hopperPrefill(dim3 grid, const HopperPrefillParams& params) {
+  if constexpr (kDim <= kHopperPrefillMaxDim) {
+    return launch<hopperPrefillKernel<kDim>>("attention", grid, kHopperPrefillThreads,
+                                             HopperPrefillShape<kDim>::kSharedBytes, params);
+  } else {
+    return fail(GRANARY_UNSUPPORTED, "attention: head dimension %d", params.p.headDim);
+  }
+}
+
+template <int kDim>
 int32_t AttentionInstances<kDim>::decodeSharedBytes() {
   return DecodeShape<kDim, 2>::kSharedBytes;
 }

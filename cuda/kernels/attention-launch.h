@@ -3,18 +3,25 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include "attention-hopper-decode.cuh"
+#include "attention-hopper-prefill.cuh"
 #include "attention-params.cuh"
 
 namespace granary {
 
 constexpr int32_t kDecodeTileRows = 16;
 constexpr int32_t kPrefillTileRows = 64;
+// The copy engine's kernel keeps 128 rows of K, V and outputs on chip: wider heads take the portable one.
+constexpr int32_t kHopperPrefillMaxDim = 128;
 
 template <int kDim>
 struct AttentionInstances {
   static int32_t decode(dim3 grid, int32_t sharedLimit, const AttentionParams& params);
   static int32_t prefill(dim3 grid, const AttentionParams& params);
-  // Shared memory that the decode kernel cannot do without.
+  static int32_t hopperDecode(int32_t numBlocks, const HopperDecodeParams& params);
+  // Only up to kHopperPrefillMaxDim.
+  static int32_t hopperPrefill(dim3 grid, const HopperPrefillParams& params);
+  // Shared memory that the portable decode kernel cannot do without.
   static int32_t decodeSharedBytes();
 };
 

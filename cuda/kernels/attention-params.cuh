@@ -29,8 +29,9 @@ struct AttentionParams {
   float scale, softcap;
 };
 
-constexpr int kSplitAlignment =
-    64;  // splits begin at multiples of this many keys, counted from the tile's first block
+// Splits, and what a tile sees, begin at multiples of this many keys: whole blocks of every kernel, whole boxes
+// of the copy engine.
+constexpr int kSplitAlignment = 128;
 
 struct SequenceQueries {
   int firstRow;  // of q and out

@@ -1,9 +1,8 @@
-// Chooses the attention kernel and the number of splits for a shape, and launches it.
-//
-// The choice depends on the bounds in the argument block alone, never on lengths, so that a recorded graph
-// stays valid.
+// Paged attention: checks a shape, prepares the parameters and launches the chosen kernel and its merge.
+#include "attention-choice.h"
 #include "attention-launch.h"
 #include "attention-merge.cuh"
+#include "attention-tensor-map.h"
 #include "paged-attention-scalar.cuh"
 #include "runtime.h"
 
@@ -12,11 +11,6 @@ using namespace granary;
 namespace {
 
 constexpr int64_t kScratchAlignment = 256;
-constexpr int32_t kMaxSplits = 128;
-constexpr int32_t kMinSplitKeys = 256;           // below this the merge costs more than the split saves
-constexpr int32_t kBlocksPerMultiprocessor = 4;  // enough blocks in flight or waiting to even out the ends
-
-enum class Path { kScalar, kDecode, kPrefill };
 
 // Calls `visit` with the instances of a padded head dimension.
 template <typename Visitor>
@@ -29,82 +23,8 @@ int32_t withInstances(int32_t paddedDim, Visitor visit) {
   }
 }
 
-struct Choice {
-  Path path;
-  int32_t paddedDim;  // 64, 128, 192 or 256
-  int32_t tileRows;
-  int32_t numTiles;  // a sequence and KV head
-  int32_t numSplits;
-};
-
-int32_t sharedLimit() {
-  constexpr int32_t kReservedBytes = 1024;  // for what a kernel declares statically
-  return runtime.sharedBytesPerBlock - kReservedBytes;
-}
-
-// True when every row of K and V can be moved 16 bytes at a time.
-bool cachesAreWide(const GranaryAttention& a) {
-  const int64_t misaligned = a.kCache | a.vCache | a.kPageStrideBytes | a.vPageStrideBytes;
-  return misaligned % 16 == 0 && a.headDim % 8 == 0 && a.vHeadDim % 8 == 0;
-}
-
-// Blocks that fill the device: below that, splits multiply them.
-int64_t wantedBlocks() {
-  return static_cast<int64_t>(runtime.numMultiprocessors) * kBlocksPerMultiprocessor;
-}
-
-// Splits that the keys of a sequence are worth.
-int64_t splitsOfKeys(const GranaryAttention& a) {
-  int64_t keys = a.maxSeqLen;
-  if (a.windowLeft >= 0) {
-    const int64_t windowed = static_cast<int64_t>(a.windowLeft) + a.maxQueryTokens + kSplitAlignment;
-    keys = windowed < keys ? windowed : keys;
-  }
-  const int64_t splits = ceilDivide(keys, kMinSplitKeys);
-  return splits < kMaxSplits ? splits : kMaxSplits;
-}
-
-int32_t tileRowsOf(Path path) {
-  return path == Path::kScalar ? 1 : path == Path::kDecode ? kDecodeTileRows : kPrefillTileRows;
-}
-
-Choice choose(const GranaryAttention& a) {
-  Choice choice{};
-  const int32_t group = a.numQHeads / a.numKvHeads, rows = a.maxQueryTokens * group;
-  const int32_t largestDim = a.headDim > a.vHeadDim ? a.headDim : a.vHeadDim;
-  choice.paddedDim = static_cast<int32_t>(alignUp(largestDim, 64));
-  const bool isBf16 = a.dtype == GRANARY_BF16 && a.kvDtype == GRANARY_BF16;
-  const bool takesTiles = isBf16 && cachesAreWide(a) && isWide(a.q, a.qStride, a.headDim) &&
-                          a.outStride % 2 == 0 && a.out % 4 == 0;
-  choice.path = !takesTiles ? Path::kScalar : rows <= kDecodeTileRows ? Path::kDecode : Path::kPrefill;
-  if (choice.path == Path::kDecode && withInstances(choice.paddedDim, [](auto instances) {
-                                        return instances.decodeSharedBytes();
-                                      }) > sharedLimit()) {
-    choice.path = Path::kPrefill;  // it needs less shared memory
-  }
-  choice.tileRows = tileRowsOf(choice.path);
-  choice.numTiles = static_cast<int32_t>(ceilDivide(rows, choice.tileRows));
-  const int64_t blocks = static_cast<int64_t>(a.numSeqs) * a.numKvHeads * choice.numTiles;
-  const int64_t wanted = ceilDivide(wantedBlocks(), blocks), worth = splitsOfKeys(a);
-  choice.numSplits = static_cast<int32_t>(worth < wanted ? worth : wanted);
-  return choice;
-}
-
-int64_t statsOffset(const GranaryAttention& a, const Choice& choice) {
-  const int64_t rows = static_cast<int64_t>(choice.numSplits) * a.numSeqs * a.maxQueryTokens * a.numQHeads;
-  return alignUp(rows * a.vHeadDim * static_cast<int64_t>(sizeof(float)), kScratchAlignment);
-}
-
-// Rows of partial results that any launch within these bounds can leave. Where there is more than one split,
-// blocks * splits is below twice the wanted blocks, and a block has tileRows rows. So the bound grows with
-// the shape, as the need does not.
-int64_t boundOfRows(const GranaryAttention& a) {
-  const int64_t splits = splitsOfKeys(a);
-  const bool canBeWide =
-      a.maxQueryTokens * (a.numQHeads / a.numKvHeads) > kDecodeTileRows || alignUp(a.headDim, 64) > 128;
-  const int64_t byBlocks = 2 * wantedBlocks() * (canBeWide ? kPrefillTileRows : kDecodeTileRows);
-  const int64_t byShape = splits * a.numSeqs * a.maxQueryTokens * a.numQHeads;
-  return splits == 1 ? 0 : byShape < byBlocks ? byShape : byBlocks;
+int64_t statsOffset(const GranaryAttention& a, const AttentionChoice& choice) {
+  return alignUp(choice.partialRows * a.vHeadDim * static_cast<int64_t>(sizeof(float)), kScratchAlignment);
 }
 
 int32_t checkShape(const GranaryAttention& a) {
@@ -122,7 +42,7 @@ int32_t checkShape(const GranaryAttention& a) {
   return GRANARY_OK;
 }
 
-AttentionParams paramsOf(const GranaryAttention& a, const Choice& choice) {
+AttentionParams paramsOf(const GranaryAttention& a, const AttentionChoice& choice) {
   AttentionParams p{};
   p.q = pointer<void>(a.q);
   p.kCache = pointer<char>(a.kCache);
@@ -153,7 +73,7 @@ AttentionParams paramsOf(const GranaryAttention& a, const Choice& choice) {
   p.windowLeft = a.windowLeft;
   p.tileRows = choice.tileRows;
   p.numSplits = choice.numSplits;
-  p.minSplitKeys = kMinSplitKeys;
+  p.minSplitKeys = choice.minSplitKeys;
   p.scale = a.scale;
   p.softcap = a.softcap;
   return p;
@@ -172,6 +92,35 @@ int32_t launchScalar(const GranaryAttention& a, const AttentionParams& p) {
   });
 }
 
+int32_t launchHopper(const GranaryAttention& a, const AttentionChoice& choice, const AttentionParams& p) {
+  const bool isDecode = choice.path == AttentionPath::kHopperDecode;
+  const int32_t boxRows = boxRowsOf(a.pageSize, isDecode ? kUnitKeys : kHopperPrefillKeys);
+  TensorMap keyMap, valueMap;
+  GRANARY_TRY(encodeCacheMap(CacheLayout{a.kCache, a.kPageStrideBytes, a.pageSize, a.numKvHeads, a.headDim},
+                             boxRows, keyMap));
+  GRANARY_TRY(encodeCacheMap(CacheLayout{a.vCache, a.vPageStrideBytes, a.pageSize, a.numKvHeads, a.vHeadDim},
+                             boxRows, valueMap));
+  const dim3 grid(choice.numSplits, a.numKvHeads * choice.numTiles, a.numSeqs);
+  return withInstances(choice.paddedDim, [&](auto instances) {
+    if (!isDecode) return instances.hopperPrefill(grid, HopperPrefillParams{keyMap, valueMap, p, boxRows});
+    return instances.hopperDecode(choice.numBlocks, HopperDecodeParams{keyMap, valueMap, p, boxRows});
+  });
+}
+
+int32_t launchPath(const GranaryAttention& a, const AttentionChoice& choice, const AttentionParams& p) {
+  const dim3 grid(choice.numSplits, a.numKvHeads * choice.numTiles, a.numSeqs);
+  switch (choice.path) {
+    case AttentionPath::kScalar: return launchScalar(a, p);
+    case AttentionPath::kDecode:
+      return withInstances(choice.paddedDim, [&](auto instances) {
+        return instances.decode(grid, attentionSharedLimit(), p);
+      });
+    case AttentionPath::kPrefill:
+      return withInstances(choice.paddedDim, [&](auto instances) { return instances.prefill(grid, p); });
+    default: return launchHopper(a, choice, p);
+  }
+}
+
 }  // namespace
 
 extern "C" {
@@ -180,7 +129,7 @@ extern "C" {
 int64_t granary_attention_scratch_bytes(const GranaryAttention* args) {
   const int32_t status = checkShape(*args);
   if (status != GRANARY_OK) return -status;
-  const int64_t rows = boundOfRows(*args);
+  const int64_t rows = boundOfPartialRows(*args);
   return rows == 0 ? 0
                    : rows * (args->vHeadDim + 2) * static_cast<int64_t>(sizeof(float)) + kScratchAlignment;
 }
@@ -190,22 +139,11 @@ int32_t granary_attention(const GranaryAttention* args) {
   GRANARY_TRY(enter());
   GRANARY_TRY(checkShape(a));
   if (a.numSeqs == 0) return GRANARY_OK;
-  const Choice choice = choose(a);
-  GRANARY_REQUIRE(choice.numSplits == 1 || a.scratch != 0, "attention: no scratch for %d splits",
-                  choice.numSplits);
+  const AttentionChoice choice = chooseAttention(a);
+  GRANARY_REQUIRE(choice.partialRows == 0 || a.scratch != 0, "attention: no scratch for %lld partial rows",
+                  static_cast<long long>(choice.partialRows));
   const AttentionParams p = paramsOf(a, choice);
-  const dim3 grid(choice.numSplits, a.numKvHeads * choice.numTiles, a.numSeqs);
-  switch (choice.path) {
-    case Path::kScalar: GRANARY_TRY(launchScalar(a, p)); break;
-    case Path::kDecode:
-      GRANARY_TRY(withInstances(choice.paddedDim,
-                                [&](auto instances) { return instances.decode(grid, sharedLimit(), p); }));
-      break;
-    case Path::kPrefill:
-      GRANARY_TRY(
-          withInstances(choice.paddedDim, [&](auto instances) { return instances.prefill(grid, p); }));
-      break;
-  }
+  GRANARY_TRY(launchPath(a, choice, p));
   if (choice.numSplits == 1) return GRANARY_OK;
   const dim3 mergeGrid(ceilDivide(a.numQHeads, kMergeWarps), a.maxQueryTokens, a.numSeqs);
   return withFloat(a.dtype, [&](auto element) {

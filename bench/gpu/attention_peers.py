@@ -1,0 +1,214 @@
+"""Times paged attention of libgranary_cuda beside PyTorch's contiguous SDPA, interleaved: graphs, cold L2, bfloat16,
+32/8 heads of 128, pages of 64 in random order, medians of 20. Also prints how far the two outputs lie apart.
+
+    python3 bench/gpu/attention_peers.py LIBRARY [name part of a case ...]
+"""
+import ctypes
+import os
+import statistics
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.bias import causal_lower_right
+
+Q_HEADS, KV_HEADS, DIM, PAGE = 32, 8, 128, 64
+TOKEN_BYTES = 2 * KV_HEADS * DIM * 2  # K and V
+ROTATION_BYTES = 256 << 20  # buffers rotate beyond what the L2 holds
+REPEATS, WARM_UPS = 20, 3
+BFLOAT16 = 1
+
+int64s = "q kCache vCache pageTable tableRows queryStarts seqLens sinks out scratch qStride outStride"
+int64s += " kPageStrideBytes vPageStrideBytes"
+int32s = "tableWidth pageSize numSeqs tokensPerRow maxQueryTokens maxSeqLen numQHeads numKvHeads headDim vHeadDim"
+int32s += " windowLeft dtype kvDtype"
+
+
+class Attention(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in int64s.split()]
+    _fields_ += [(name, ctypes.c_int32) for name in int32s.split()]
+    _fields_ += [("scale", ctypes.c_float), ("softcap", ctypes.c_float), ("reserved", ctypes.c_int32)]
+
+
+class Init(ctypes.Structure):
+    _fields_ = [("workspaceBytes", ctypes.c_int64), ("deviceOrdinal", ctypes.c_int32)]
+    _fields_ += [("numThreads", ctypes.c_int32), ("debugChecks", ctypes.c_int32), ("reserved", ctypes.c_int32)]
+
+
+class Library:
+    """The part of the C ABI that this bench needs."""
+
+    def __init__(self, path):
+        self.c = ctypes.CDLL(path)
+        for name in ("event_create", "capture_end", "last_error"):
+            getattr(self.c, f"granary_{name}").restype = ctypes.c_void_p
+        self.c.granary_event_elapsed_ns.restype = ctypes.c_double
+        self.c.granary_attention_scratch_bytes.restype = ctypes.c_int64
+        self.check(self.c.granary_init(ctypes.byref(Init(0, 0, 1, 0, 0))))
+        self.begin, self.end = (ctypes.c_void_p(self.c.granary_event_create(1)) for _ in range(2))
+
+    def check(self, status):
+        if status != 0:
+            raise RuntimeError(ctypes.string_at(self.c.granary_last_error()).decode())
+
+    def capture(self, launches):
+        self.check(self.c.granary_capture_begin())
+        for launch in launches:
+            launch()
+        return ctypes.c_void_p(self.c.granary_capture_end())
+
+    def time_us(self, graph):
+        self.check(self.c.granary_event_record(self.begin))
+        self.check(self.c.granary_graph_launch(graph))
+        self.check(self.c.granary_event_record(self.end))
+        self.check(self.c.granary_event_wait(self.end))
+        return self.c.granary_event_elapsed_ns(self.begin, self.end) / 1000
+
+
+class Case:
+    """One batch: paged caches in random order, the same keys and values contiguous for the peer."""
+
+    def __init__(self, library, lengths, new):
+        torch.manual_seed(1)
+        self.library, self.lengths, self.new = library, lengths, new
+        pages_of = [-(-length // PAGE) for length in lengths]
+        num_pages, width = sum(pages_of), max(pages_of)
+        total = num_pages * PAGE * TOKEN_BYTES
+        self.rotations = max(1, min(32, -(-ROTATION_BYTES // total)))
+        shape = (1 + num_pages * self.rotations, PAGE, KV_HEADS, DIM)
+        self.k, self.v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+        order = 1 + torch.randperm(num_pages * self.rotations, device="cuda").int()
+        self.tables = torch.zeros(self.rotations, len(lengths), width, device="cuda", dtype=torch.int32)
+        at = 0
+        for rotation in range(self.rotations):
+            for seq, pages in enumerate(pages_of):
+                self.tables[rotation, seq, :pages] = order[at:at + pages]
+                at += pages
+        rows = len(lengths) * new
+        self.q = torch.randn(rows, Q_HEADS * DIM, device="cuda", dtype=torch.bfloat16)
+        self.out = torch.full_like(self.q, float("nan"))
+        self.rows = torch.arange(len(lengths), device="cuda", dtype=torch.int32)
+        self.seq_lens = torch.tensor(lengths, device="cuda", dtype=torch.int32)
+        self.args = self.arguments(width)
+
+    def arguments(self, width):
+        page_bytes = PAGE * KV_HEADS * DIM * 2
+        args = Attention(q=self.q.data_ptr(), kCache=self.k.data_ptr(), vCache=self.v.data_ptr())
+        values = dict(tableRows=self.rows.data_ptr(), seqLens=self.seq_lens.data_ptr(), out=self.out.data_ptr())
+        values |= dict(qStride=Q_HEADS * DIM, outStride=Q_HEADS * DIM, kPageStrideBytes=page_bytes)
+        values |= dict(vPageStrideBytes=page_bytes, tableWidth=width, pageSize=PAGE, numSeqs=len(self.lengths))
+        values |= dict(tokensPerRow=self.new, maxQueryTokens=self.new, maxSeqLen=max(self.lengths))
+        values |= dict(numQHeads=Q_HEADS, numKvHeads=KV_HEADS, headDim=DIM, vHeadDim=DIM, windowLeft=-1)
+        values |= dict(dtype=BFLOAT16, kvDtype=BFLOAT16, scale=DIM ** -0.5)
+        for name, value in values.items():
+            setattr(args, name, value)
+        size = self.library.c.granary_attention_scratch_bytes(ctypes.byref(args))
+        self.scratch = torch.full((max(1, size),), 255, device="cuda", dtype=torch.uint8)
+        args.scratch = self.scratch.data_ptr()
+        return args
+
+    def launch(self, rotation):
+        self.args.pageTable = self.tables[rotation % self.rotations].data_ptr()
+        self.library.check(self.library.c.granary_attention(ctypes.byref(self.args)))
+
+    def heads(self, rotation, seq):
+        """Keys and values of one sequence as the peer takes them."""
+        length = self.lengths[seq]
+        pages = self.tables[rotation, seq, :-(-length // PAGE)].long()
+        gather = lambda cache: cache[pages].view(-1, KV_HEADS, DIM)[:length].transpose(0, 1).unsqueeze(0).contiguous()
+        return gather(self.k), gather(self.v)
+
+    def error(self):
+        """Relative distance from the peer, over up to eight sequences."""
+        self.out.fill_(float("nan"))
+        torch.cuda.synchronize()
+        self.launch(0)
+        self.library.check(self.library.c.granary_synchronize())
+        worst = 0.0
+        for seq in range(0, len(self.lengths), -(-len(self.lengths) // 8)):
+            k, v = (x.repeat_interleave(Q_HEADS // KV_HEADS, 1) for x in self.heads(0, seq))
+            mine = slice(seq * self.new, (seq + 1) * self.new)
+            q = self.q[mine].view(1, self.new, Q_HEADS, DIM).transpose(1, 2)
+            expected = F.scaled_dot_product_attention(q, k, v, causal_lower_right(self.new, self.lengths[seq]))
+            expected = expected.transpose(1, 2).reshape(self.new, -1).float()
+            worst = max(worst, ((self.out[mine].float() - expected).norm() / expected.norm()).item())
+        return worst
+
+    def peer_graph(self, backend):
+        """Batched SDPA over contiguous copies of the rotations; only for equal lengths and no cached prefix."""
+        batch, new = len(self.lengths), self.new
+        q = self.q.view(batch, new, Q_HEADS, DIM).transpose(1, 2).contiguous()
+        operands = []
+        for rotation in range(self.rotations):
+            pairs = [self.heads(rotation, seq) for seq in range(batch)]
+            operands.append([torch.cat(part) for part in zip(*pairs)])
+        call = lambda k, v: F.scaled_dot_product_attention(q, k, v, is_causal=new > 1, enable_gqa=True)
+        with sdpa_kernel(backend):
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                for _ in range(2):
+                    call(*operands[0])
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream):
+                for i in range(max(self.rotations, 4)):
+                    self.kept = call(*operands[i % self.rotations])
+        self.operands = operands
+        return graph
+
+
+def peer_time_us(graph):
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    graph.replay()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) * 1000
+
+
+def measure(library, name, lengths, new):
+    case = Case(library, lengths, new)
+    count = max(case.rotations, 4)
+    error = case.error()
+    ours = library.capture([lambda i=i: case.launch(i) for i in range(count)])
+    peers = {}
+    if len(set(lengths)) == 1 and new in (1, lengths[0]) and "NO_PEERS" not in os.environ:
+        for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION):
+            try:
+                peers[backend.name.split("_")[0].lower()] = case.peer_graph(backend)
+            except RuntimeError as problem:
+                print(f"{name}: no {backend.name}: {str(problem).splitlines()[0]}")
+    times = {"ours": [], **{peer: [] for peer in peers}}
+    for _ in range(WARM_UPS + REPEATS):
+        times["ours"].append(library.time_us(ours) / count)
+        for peer, graph in peers.items():
+            times[peer].append(peer_time_us(graph) / count)
+    medians = {peer: statistics.median(values[WARM_UPS:]) for peer, values in times.items()}
+    work = sum(2 * Q_HEADS * DIM * (2 * new * (length - new) + new * new) for length in lengths)
+    size = sum(lengths) * TOKEN_BYTES
+    rate = (lambda us: f"{size / us / 1e6:6.2f} TB/s") if new == 1 else (lambda us: f"{work / us / 1e6:6.0f} TFLOP/s")
+    line = f"{name:18s} error {error:.1e}"
+    for peer, us in medians.items():
+        line += f" | {peer} {us:9.1f} us {rate(us)}"
+    best = min((us for peer, us in medians.items() if peer != "ours"), default=None)
+    print(line + (f" | {best / medians['ours']:.2f} of the best peer" if best else ""), flush=True)
+    library.c.granary_graph_destroy(ours)
+
+
+def main():
+    library = Library(sys.argv[1])
+    mixed = [100 + round(29_900 * i / 63) for i in range(64)]
+    mixed = [mixed[i] for i in torch.randperm(64, generator=torch.Generator().manual_seed(9)).tolist()]
+    cases = [(f"decode {batch}x{length}", [length] * batch, 1)
+             for batch, length in ((1, 4096), (1, 32768), (8, 4096), (64, 1024), (64, 4096), (64, 8192))]
+    cases.append(("decode 64 mixed", mixed, 1))
+    cases += [(f"prefill {length}", [length], length) for length in (2048, 4096, 8192, 16384)]
+    cases += [("prefill 16k+2048", [16384 + 2048], 2048), ("prefill 32k+16", [32768 + 16], 16)]
+    for name, lengths, new in cases:
+        if len(sys.argv) < 3 or any(part in name for part in sys.argv[2:]):
+            measure(library, name, lengths, new)
+            torch.cuda.empty_cache()
+
+
+main()

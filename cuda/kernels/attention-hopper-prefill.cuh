@@ -1,0 +1,369 @@
+// Paged attention of many queries in bf16 for compute capability 9.0: causal, over a cached prefix and the
+// new tokens alike, both read from the pages.
+//   q, caches, pageTable, seqLens, out  as in paged-decode.cuh; pages are multiples of 16 keys
+//   keyMap, valueMap                    tensor maps [page, row, KV head, dim], boxes of 64 dims and up to 128 rows
+// One block a (tile of 128 packed query rows, KV head, split), longest tiles first. A warp copies blocks of
+// 128 keys into a ring of stages; two warpgroups take 64 rows each. A warpgroup has the scores of a block and
+// the output of the one before in the tensor cores at once, and weighs scores while the output is added up;
+// the two take turns with the tensor cores. Bound: tensor cores, 4 * headDim operations a (row, key). Aim:
+// 75 % of the measured rate of large products.
+#pragma once
+#include "attention-hopper-softmax.cuh"
+#include "attention-products.cuh"
+#include "attention-tile.cuh"
+
+constexpr int kHopperPrefillRows = 128;
+constexpr int kHopperPrefillKeys = 128;
+constexpr int kWarpgroupThreads = 128;
+constexpr int kWarpgroupRows = 64;
+constexpr int kWarpgroups = 2;  // that compute
+constexpr int kHopperPrefillThreads = (1 + kWarpgroups) * kWarpgroupThreads;
+constexpr int kHopperPrefillStages = 2;
+constexpr int kCopyingRegisters = 24, kComputingRegisters = 240;  // 65,536 in all, in steps of 8
+constexpr int kRowsBarrier = 1;   // named barriers: of a warpgroup (1, 2), and its turn (3, 4)
+constexpr int kTurnBarrier = 3;
+
+struct HopperPrefillParams {
+  TensorMap keyMap, valueMap;
+  AttentionParams p;
+  int boxRows;  // 16, 32, 64 or 128: rows of a page that one copy moves
+};
+
+template <int kDim>
+struct HopperPrefillShape {
+  static constexpr int kHalves = kDim / 64;
+  static constexpr int kHalfBytes = kHopperPrefillKeys * kSwizzleRowBytes;  // 64 dimensions of Q, K or V
+  static constexpr int kTileBytes = kHalves * kHalfBytes;
+  static constexpr int kSharedBytes = kTileBytes * (1 + 2 * kHopperPrefillStages) + kSwizzleAlignment;
+  static_assert(kHopperPrefillRows == kHopperPrefillKeys, "Q has tiles like K's");
+};
+
+struct PrefillRing {
+  unsigned long long keysFull[kHopperPrefillStages], keysEmpty[kHopperPrefillStages];
+  unsigned long long valuesFull[kHopperPrefillStages], valuesEmpty[kHopperPrefillStages];
+  unsigned holes[kHopperPrefillStages];  // bit i: keys 16 i to 16 i + 15 of the block are not there
+};
+
+// What the block works on.
+struct PrefillTile {
+  SequenceQueries queries;
+  KeyRange range;
+  const int* table;
+  int seq, kvHead, firstRow;  // firstRow: packed
+};
+
+// The copying warp.
+template <int kDim>
+__device__ __forceinline__ void copyKeyBlocks(const HopperPrefillParams& params, const PrefillTile& tile,
+                                              unsigned keyTiles, PrefillRing& ring) {
+  using Shape = HopperPrefillShape<kDim>;
+  constexpr int kGroups = kHopperPrefillKeys / 16;
+  const AttentionParams& p = params.p;
+  const int lane = threadIdx.x % kWarpSize, group = lane % kGroups;
+  const int numValueHalves = (p.vHeadDim + 63) / 64;
+  const bool copies = lane < kGroups && lane * 16 % params.boxRows == 0;
+  const unsigned valueTiles = keyTiles + kHopperPrefillStages * Shape::kTileBytes;
+  const unsigned offset = group * 16 * kSwizzleRowBytes;
+  int key = tile.range.begin + group * 16, nextRow;
+  int next = pageOf(p, tile.table, key, tile.range.end, nextRow);
+  RingPlace place;
+  for (; key - group * 16 < tile.range.end; advance<kHopperPrefillStages>(place)) {
+    const int page = next == 0 ? -1 : next, row = nextRow;  // outside the tensor: zeros, nothing is read
+    const unsigned holes = __ballot_sync(kFullWarp, next == 0) & ((1u << kGroups) - 1);
+    key += kHopperPrefillKeys;
+    next = pageOf(p, tile.table, key, tile.range.end, nextRow);
+    const unsigned keysFull = sharedAddress(&ring.keysFull[place.stage]);
+    waitBarrier(sharedAddress(&ring.keysEmpty[place.stage]), place.parity ^ 1);
+    if (lane == 0) {
+      ring.holes[place.stage] = holes;
+      arriveExpecting(keysFull, Shape::kTileBytes);
+    }
+    __syncwarp();
+    for (int half = 0; copies && half < Shape::kHalves; ++half) {
+      copyBox(keyTiles + place.stage * Shape::kTileBytes + half * Shape::kHalfBytes + offset, &params.keyMap,
+              half * 64, tile.kvHead, row, page, keysFull);
+    }
+    const unsigned valuesFull = sharedAddress(&ring.valuesFull[place.stage]);
+    waitBarrier(sharedAddress(&ring.valuesEmpty[place.stage]), place.parity ^ 1);
+    if (lane == 0) arriveExpecting(valuesFull, numValueHalves * Shape::kHalfBytes);
+    __syncwarp();
+    for (int half = 0; copies && half < numValueHalves; ++half) {
+      copyBox(valueTiles + place.stage * Shape::kTileBytes + half * Shape::kHalfBytes + offset,
+              &params.valueMap, half * 64, tile.kvHead, row, page, valuesFull);
+    }
+  }
+}
+
+// The warpgroup's packed query rows, swizzled as the tensor cores read them.
+template <int kDim>
+__device__ __forceinline__ void copyWarpgroupQueries(const AttentionParams& p, const PrefillTile& tile,
+                                                     unsigned target, int warpgroup) {
+  constexpr int kChunks = kDim / kChunkElements;
+  const auto* q = static_cast<const Bf16*>(p.q);
+  for (int i = threadIdx.x % kWarpgroupThreads; i < kWarpgroupRows * kChunks; i += kWarpgroupThreads) {
+    const int row = warpgroup * kWarpgroupRows + i / kChunks, chunk = i % kChunks;
+    const int packed = tile.firstRow + row, token = packed / p.group;
+    const int head = tile.kvHead * p.group + packed % p.group;
+    const bool isThere = token < tile.queries.numTokens && chunk * kChunkElements < p.headDim;
+    const long long source =
+        (tile.queries.firstRow + token) * p.qStride + head * p.headDim + chunk * kChunkElements;
+    copyChunkAsync(target + chunk / 8 * HopperPrefillShape<kDim>::kHalfBytes + row * kSwizzleRowBytes +
+                       ((chunk % 8) ^ (row & 7)) * kChunkBytes,
+                   q + (isThere ? source : 0), isThere);
+  }
+  commitCopies();
+  waitCopies<0>();
+  fenceAsyncProxy();
+  waitNamedBarrier(kRowsBarrier + warpgroup, kWarpgroupThreads);
+}
+
+// One warpgroup's view of the tile.
+template <int kDim>
+struct PrefillWarpgroup {
+  int warpgroup;
+  bool takesTurns;           // false where it is alone
+  int first[2], last[2];     // keys that this lane's rows see
+  int wholeBegin, wholeEnd;  // every row of the warp sees all of [wholeBegin, wholeEnd)
+  unsigned queries, keyTiles, valueTiles;
+};
+
+template <int kDim>
+__device__ __forceinline__ PrefillWarpgroup<kDim> placeWarpgroup(const AttentionParams& p,
+                                                                 const PrefillTile& tile, unsigned shared,
+                                                                 int warpgroup, bool takesTurns) {
+  PrefillWarpgroup<kDim> view;
+  view.warpgroup = warpgroup;
+  view.takesTurns = takesTurns;
+  const int warpRow = tile.firstRow + threadIdx.x % kWarpgroupThreads / kWarpSize * 16 + warpgroup * kWarpgroupRows;
+#pragma unroll
+  for (int row = 0; row < 2; ++row) {
+    const int position = tile.queries.firstPosition + (warpRow + threadIdx.x % kWarpSize / 4 + row * 8) / p.group;
+    view.first[row] = firstKeyOf(p, position);
+    view.last[row] = min(position, tile.range.end - 1);
+  }
+  view.wholeEnd = min(tile.queries.firstPosition + warpRow / p.group + 1, tile.range.end);
+  view.wholeBegin = firstKeyOf(p, tile.queries.firstPosition + (warpRow + 15) / p.group);
+  view.queries = shared + warpgroup * kWarpgroupRows * kSwizzleRowBytes;
+  view.keyTiles = shared + HopperPrefillShape<kDim>::kTileBytes;
+  view.valueTiles = view.keyTiles + kHopperPrefillStages * HopperPrefillShape<kDim>::kTileBytes;
+  return view;
+}
+
+// Starts scores = Q K^T of one stage.
+template <int kDim>
+__device__ __forceinline__ void startScores(float (&scores)[kHopperPrefillKeys / 8][4],
+                                            const PrefillWarpgroup<kDim>& view, int stage) {
+  using Shape = HopperPrefillShape<kDim>;
+  const unsigned long long queries = describeTile(view.queries, 0);
+  const unsigned long long keys = describeTile(view.keyTiles + stage * Shape::kTileBytes, 0);
+#pragma unroll
+  for (int step = 0; step < kDim / 16; ++step) {
+    const unsigned offset = (step / 4 * Shape::kHalfBytes + step % 4 * 32) >> 4;
+    multiplyTransposed(scores, queries + offset, keys + offset, step > 0);
+  }
+  commitProducts();
+}
+
+// Starts output += weights * V of one stage.
+template <int kDim>
+__device__ __forceinline__ void startOutput(WarpgroupRows<kDim / 8>& rows,
+                                            const unsigned (&weights)[kHopperPrefillKeys / 16][4],
+                                            const PrefillWarpgroup<kDim>& view, int stage) {
+  using Shape = HopperPrefillShape<kDim>;
+  const unsigned long long values =
+      describeTile(view.valueTiles + stage * Shape::kTileBytes, Shape::kHalfBytes);
+#pragma unroll
+  for (int step = 0; step < kHopperPrefillKeys / 16; ++step) {
+    multiplyAddRows(rows.output, weights[step], values + (step * 16 * kSwizzleRowBytes >> 4));
+  }
+  commitProducts();
+}
+
+// Zeros V rows from `firstRow` on: nobody wrote those keys, and 0 * NaN is not 0. Both warpgroups do it, each
+// before its own use.
+template <int kDim>
+__device__ __forceinline__ void clearRows(unsigned valueTile, int firstRow, int warpgroup) {
+  constexpr int kChunks = kSwizzleRowBytes / kChunkBytes;
+  const int numRows = kHopperPrefillKeys - firstRow;
+  for (int i = threadIdx.x % kWarpgroupThreads; i < numRows * kChunks * HopperPrefillShape<kDim>::kHalves;
+       i += kWarpgroupThreads) {
+    const unsigned address = valueTile + i / (numRows * kChunks) * HopperPrefillShape<kDim>::kHalfBytes +
+                             firstRow * kSwizzleRowBytes + i % (numRows * kChunks) * kChunkBytes;
+    asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(address), "r"(0) : "memory");
+  }
+  fenceAsyncProxy();
+  waitNamedBarrier(kRowsBarrier + warpgroup, kWarpgroupThreads);
+}
+
+// Raw products into scores that are ready for weighKeys.
+template <int kDim>
+__device__ __forceinline__ void maskBlock(const AttentionParams& p, float (&scores)[kHopperPrefillKeys / 8][4],
+                                          const PrefillWarpgroup<kDim>& view, int firstKey, unsigned holes) {
+  if (p.softcap > 0.0f) {
+#pragma unroll
+    for (int i = 0; i < kHopperPrefillKeys / 2; ++i)
+      scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], p.scale, p.softcap);
+  }
+  if (holes != 0 || firstKey < view.wholeBegin || firstKey + kHopperPrefillKeys > view.wholeEnd) {
+    hideKeys<kHopperPrefillKeys>(scores, firstKey, view.first, view.last, holes);
+  }
+}
+
+// A computing warpgroup: its rows over all keys of the tile.
+template <int kDim>
+__device__ __forceinline__ void attendRows(const AttentionParams& p, const PrefillTile& tile,
+                                           const PrefillWarpgroup<kDim>& view, PrefillRing& ring,
+                                           WarpgroupRows<kDim / 8>& rows) {
+  using Shape = HopperPrefillShape<kDim>;
+  constexpr int kKeys = kHopperPrefillKeys;
+  const float scale = p.softcap > 0.0f ? kLog2E : p.scale * kLog2E;
+  const bool leads = threadIdx.x % kWarpgroupThreads == 0;
+  const int seqLen = tile.queries.firstPosition + tile.queries.numTokens;
+  const int own = kTurnBarrier + view.warpgroup, other = kTurnBarrier + 1 - view.warpgroup;
+  float scores[kKeys / 8][4], rescale[2];
+  unsigned weights[kKeys / 16][4];
+  RingPlace keys, values;
+  const auto takeTurn = [&] {
+    if (view.takesTurns) waitNamedBarrier(own, 2 * kWarpgroupThreads);
+  };
+  const auto passTurn = [&](int firstKey) {  // after the last block nobody waits for the second one
+    const bool isAwaited = view.warpgroup == 0 || firstKey + kKeys < tile.range.end;
+    if (view.takesTurns && isAwaited) arriveNamedBarrier(other, 2 * kWarpgroupThreads);
+  };
+  const auto waitValues = [&](int firstKey) {
+    waitBarrier(sharedAddress(&ring.valuesFull[values.stage]), values.parity);
+    if (firstKey + kKeys > seqLen) {
+      clearRows<kDim>(view.valueTiles + values.stage * Shape::kTileBytes, seqLen - firstKey, view.warpgroup);
+    }
+  };
+  const auto waitKeys = [&] {
+    waitBarrier(sharedAddress(&ring.keysFull[keys.stage]), keys.parity);
+    return ring.holes[keys.stage];
+  };
+  const auto releaseKeys = [&] {
+    if (leads) arrive(sharedAddress(&ring.keysEmpty[keys.stage]));
+    advance<kHopperPrefillStages>(keys);
+  };
+
+  unsigned holes = waitKeys();
+  takeTurn();
+  beginProducts();
+  startScores<kDim>(scores, view, keys.stage);
+  passTurn(tile.range.begin);
+  waitProducts<0>();
+  releaseKeys();
+  maskBlock<kDim>(p, scores, view, tile.range.begin, holes);
+  weighKeys<kKeys>(rows, scores, scale, rescale);
+  packWeights<kKeys>(scores, weights);
+  int key = tile.range.begin + kKeys;
+  for (; key < tile.range.end; key += kKeys) {
+    holes = waitKeys();
+    waitValues(key - kKeys);
+    takeTurn();
+    beginProducts();
+    startScores<kDim>(scores, view, keys.stage);
+    startOutput<kDim>(rows, weights, view, values.stage);
+    passTurn(key);
+    waitProducts<1>();
+    releaseKeys();
+    maskBlock<kDim>(p, scores, view, key, holes);
+    weighKeys<kKeys>(rows, scores, scale, rescale);
+    waitProducts<0>();
+    if (leads) arrive(sharedAddress(&ring.valuesEmpty[values.stage]));
+    advance<kHopperPrefillStages>(values);
+    rescaleOutput(rows, rescale);
+    packWeights<kKeys>(scores, weights);
+  }
+  waitValues(key - kKeys);
+  beginProducts();
+  startOutput<kDim>(rows, weights, view, values.stage);
+  waitProducts<0>();
+}
+
+template <int kDim>
+__device__ __forceinline__ void writeRows(const AttentionParams& p, const PrefillTile& tile,
+                                          WarpgroupRows<kDim / 8>& rows, int warpgroup) {
+  const int lane = threadIdx.x % kWarpSize;
+  const bool isPartial = p.numSplits > 1;
+  const float scale = p.softcap > 0.0f ? kLog2E : p.scale * kLog2E;
+#pragma unroll
+  for (int row = 0; row < 2; ++row) {
+    rows.sum[row] += __shfl_xor_sync(kFullWarp, rows.sum[row], 1);
+    rows.sum[row] += __shfl_xor_sync(kFullWarp, rows.sum[row], 2);
+    const int packed = tile.firstRow + warpgroup * kWarpgroupRows +
+                       threadIdx.x % kWarpgroupThreads / kWarpSize * 16 + lane / 4 + row * 8;
+    const int token = packed / p.group, head = tile.kvHead * p.group + packed % p.group;
+    if (token >= tile.queries.numTokens) continue;
+    const float maximum = rows.maximum[row] == -kInfinity ? -kInfinity : rows.maximum[row] * scale;
+    const long long index = isPartial ? partialIndex(p, blockIdx.x, tile.seq, token, head) : 0;
+    const float factor = isPartial ? 1.0f : outputScale(p, head, maximum, rows.sum[row]);
+    auto* out = static_cast<Bf16*>(p.out) + (tile.queries.firstRow + token) * p.outStride + head * p.vHeadDim;
+#pragma unroll
+    for (int column = 0; column < kDim / 8; ++column) {
+      const int dim = column * 8 + lane % 4 * 2;
+      if (dim >= p.vHeadDim) continue;
+      const float pair[2] = {rows.output[column][2 * row] * factor, rows.output[column][2 * row + 1] * factor};
+      if (isPartial) {
+        storeFloats<float, 2>(p.partialOutputs + index * p.vHeadDim + dim, pair);
+      } else {
+        storeFloats<Bf16, 2>(out + dim, pair);
+      }
+    }
+    if (isPartial && lane % 4 == 0) {
+      p.partialStats[2 * index] = maximum;
+      p.partialStats[2 * index + 1] = rows.sum[row];
+    }
+  }
+}
+
+// Grid (splits, KV heads * tiles, sequences). Dynamic shared memory: HopperPrefillShape<kDim>::kSharedBytes.
+template <int kDim>
+__global__ void __launch_bounds__(kHopperPrefillThreads, 1)
+    hopperPrefillKernel(const __grid_constant__ HopperPrefillParams params) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(128) char memory[];
+  __shared__ PrefillRing ring;
+  const AttentionParams& p = params.p;
+  PrefillTile tile;
+  tile.seq = blockIdx.z;
+  tile.kvHead = blockIdx.y % p.numKvHeads;
+  const int index = gridDim.y / p.numKvHeads - 1 - blockIdx.y / p.numKvHeads;
+  tile.firstRow = index * kHopperPrefillRows;
+  tile.queries = queriesOf(p, tile.seq);
+  const int numRows = tile.queries.numTokens * p.group - tile.firstRow;
+  if (numRows <= 0) return;
+  tile.range = rangeOfSplit(p, visibleKeys(p, tile.queries, index), blockIdx.x);
+  if (tile.range.begin == tile.range.end) return;
+  tile.table = p.pageTable + static_cast<long long>(p.tableRows[tile.seq]) * p.tableWidth;
+  const int numWarpgroups = numRows > kWarpgroupRows ? 2 : 1;
+  const unsigned shared = (sharedAddress(memory) + kSwizzleAlignment - 1) & ~(kSwizzleAlignment - 1);
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < kHopperPrefillStages; ++stage) {
+      initBarrier(sharedAddress(&ring.keysFull[stage]), 1);
+      initBarrier(sharedAddress(&ring.valuesFull[stage]), 1);
+      initBarrier(sharedAddress(&ring.keysEmpty[stage]), numWarpgroups);
+      initBarrier(sharedAddress(&ring.valuesEmpty[stage]), numWarpgroups);
+    }
+    publishBarriers();
+  }
+  __syncthreads();
+  if (threadIdx.x < kWarpgroupThreads) {
+    lowerRegisters<kCopyingRegisters>();
+    if (threadIdx.x < kWarpSize) {
+      copyKeyBlocks<kDim>(params, tile, shared + HopperPrefillShape<kDim>::kTileBytes, ring);
+    }
+  } else {
+    raiseRegisters<kComputingRegisters>();
+    const int warpgroup = threadIdx.x / kWarpgroupThreads - 1;
+    if (warpgroup < numWarpgroups) {
+      copyWarpgroupQueries<kDim>(p, tile, shared, warpgroup);
+      const bool takesTurns = numWarpgroups == kWarpgroups;
+      if (takesTurns && warpgroup == 1) arriveNamedBarrier(kTurnBarrier, 2 * kWarpgroupThreads);
+      const auto view = placeWarpgroup<kDim>(p, tile, shared, warpgroup, takesTurns);
+      WarpgroupRows<kDim / 8> rows;
+      attendRows<kDim>(p, tile, view, ring, rows);
+      writeRows<kDim>(p, tile, rows, warpgroup);
+    }
+  }
+#endif
+}

@@ -1,0 +1,114 @@
+// Which keys a block of the persistent decode kernel works on. All (sequence, KV head) items are laid end to
+// end, cut into units of 64 keys, and every block takes an equal run of units, found on the device from the
+// lengths of the moment: blocks are as busy for mixed lengths as for equal ones, and a recorded graph stays
+// valid. An item that more than one block touches is shared: its parts meet in the merge.
+#pragma once
+#include "attention-params.cuh"
+
+constexpr int kUnitKeys = 64;
+
+// Keys of a sequence, from the first that any query sees.
+struct DecodeKeys {
+  SequenceQueries queries;
+  int begin, end;  // begin is a multiple of kUnitKeys
+  int numUnits;    // 0 for padding
+};
+
+__device__ __forceinline__ DecodeKeys decodeKeysOf(const AttentionParams& p, int seq) {
+  DecodeKeys keys;
+  keys.queries = queriesOf(p, seq);
+  keys.begin = firstKeyOf(p, keys.queries.firstPosition) / kUnitKeys * kUnitKeys;
+  keys.end = keys.queries.firstPosition + keys.queries.numTokens;
+  keys.numUnits = keys.queries.numTokens == 0 ? 0 : (keys.end - keys.begin + kUnitKeys - 1) / kUnitKeys;
+  return keys;
+}
+
+// How the units of a launch are dealt: the first `numWide` blocks take quotient + 1, the others quotient.
+struct UnitShares {
+  int quotient, numWide;
+
+  __device__ __forceinline__ int firstOf(int block) const { return block * quotient + min(block, numWide); }
+  __device__ __forceinline__ int blockOf(int unit) const {
+    const int wide = numWide * (quotient + 1);
+    return unit < wide ? unit / (quotient + 1) : numWide + (unit - wide) / quotient;
+  }
+};
+
+// A block's walk over its run, item by item.
+struct DecodeWalk {
+  int seq, kvHead;
+  int unit;       // of the item, where this block enters it
+  int unitsLeft;  // of the block's run, from here
+  int position;   // of `unit` among all units of the launch
+  DecodeKeys keys;
+
+  __device__ __forceinline__ bool isDone() const { return unitsLeft == 0; }
+  // Units of this item that are the block's.
+  __device__ __forceinline__ int numUnits() const { return min(keys.numUnits - unit, unitsLeft); }
+  __device__ __forceinline__ int firstKey() const { return keys.begin + unit * kUnitKeys; }
+  __device__ __forceinline__ bool isWholeItem() const { return numUnits() == keys.numUnits; }
+
+  __device__ __forceinline__ void next(const AttentionParams& p) {
+    const int done = numUnits();
+    unitsLeft -= done;
+    position += done;
+    unit = 0;
+    if (unitsLeft == 0) return;
+    if (++kvHead < p.numKvHeads) return;
+    kvHead = 0;
+    do {
+      keys = decodeKeysOf(p, ++seq);
+    } while (keys.numUnits == 0);
+  }
+};
+
+struct DecodeStart {
+  int seq, unitsBefore;  // of the sequences before it, one KV head
+};
+
+// Finds the start of this block's run; every thread of the block takes part. `totals` holds a float a warp.
+template <int kThreads>
+__device__ __forceinline__ DecodeWalk startWalk(const AttentionParams& p, UnitShares& shares,
+                                                DecodeStart& start, int (&totals)[kThreads / kWarpSize]) {
+  const int each = (p.numSeqs + kThreads - 1) / kThreads, lane = threadIdx.x % kWarpSize;
+  const int begin = min(static_cast<int>(threadIdx.x) * each, p.numSeqs), end = min(begin + each, p.numSeqs);
+  int own = 0;
+  for (int seq = begin; seq < end; ++seq) own += decodeKeysOf(p, seq).numUnits;
+  int upTo = own;
+#pragma unroll
+  for (int distance = 1; distance < kWarpSize; distance *= 2) {
+    const int below = __shfl_up_sync(kFullWarp, upTo, distance);
+    if (lane >= distance) upTo += below;
+  }
+  if (lane == kWarpSize - 1) totals[threadIdx.x / kWarpSize] = upTo;
+  __syncthreads();
+  int before = upTo - own, total = 0;
+#pragma unroll
+  for (int warp = 0; warp < kThreads / kWarpSize; ++warp) {
+    if (warp < static_cast<int>(threadIdx.x) / kWarpSize) before += totals[warp];
+    total += totals[warp];
+  }
+  const int numBlocks = gridDim.x, units = total * p.numKvHeads, block = blockIdx.x;
+  shares = UnitShares{units / numBlocks, units % numBlocks};
+  const int first = shares.firstOf(block);
+  DecodeWalk walk;
+  walk.unitsLeft = shares.firstOf(block + 1) - first;
+  walk.position = first;
+  if (walk.unitsLeft == 0) return walk;
+  if (first >= before * p.numKvHeads && first < (before + own) * p.numKvHeads) {
+    int seq = begin;
+    for (;; ++seq) {
+      const int units = decodeKeysOf(p, seq).numUnits;
+      if (first < (before + units) * p.numKvHeads) break;
+      before += units;
+    }
+    start = DecodeStart{seq, before};
+  }
+  __syncthreads();
+  walk.seq = start.seq;
+  walk.keys = decodeKeysOf(p, walk.seq);
+  const int offset = first - start.unitsBefore * p.numKvHeads;
+  walk.kvHead = offset / walk.keys.numUnits;
+  walk.unit = offset % walk.keys.numUnits;
+  return walk;
+}

@@ -1,0 +1,52 @@
+// Encodes tensor maps through the driver, which is found at run time: the library does not link against it.
+#include "attention-tensor-map.h"
+
+#include <cuda.h>
+
+namespace granary {
+
+namespace {
+
+using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
+
+constexpr int32_t kBoxDims = 64;             // one swizzled row of 128 bytes
+constexpr cuuint64_t kNumPages = 1ull << 30;  // more than any cache has: the caller's page ids are the bound
+
+EncodeTiled findEncodeTiled() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result;
+  const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
+                                                             cudaEnableDefault, &result);
+  if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) return nullptr;
+  return reinterpret_cast<EncodeTiled>(function);
+}
+
+}  // namespace
+
+int32_t boxRowsOf(int32_t pageSize, int32_t limit) {
+  const int32_t power = pageSize & -pageSize;
+  return power < limit ? power : limit;
+}
+
+int32_t encodeCacheMap(const CacheLayout& layout, int32_t boxRows, TensorMap& map) {
+  static_assert(sizeof(TensorMap) == sizeof(CUtensorMap), "a tensor map as the driver knows it");
+  static const EncodeTiled encode = findEncodeTiled();
+  if (encode == nullptr) return fail(GRANARY_DEVICE, "attention: the driver does not encode tensor maps");
+  const cuuint64_t headBytes = static_cast<cuuint64_t>(layout.dim) * 2;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(layout.dim), static_cast<cuuint64_t>(layout.numKvHeads),
+                              static_cast<cuuint64_t>(layout.pageSize), kNumPages};
+  const cuuint64_t strides[] = {headBytes, headBytes * layout.numKvHeads,
+                                static_cast<cuuint64_t>(layout.pageStrideBytes)};
+  const cuuint32_t box[] = {kBoxDims, 1, static_cast<cuuint32_t>(boxRows), 1};
+  const cuuint32_t steps[] = {1, 1, 1, 1};
+  const CUresult result = encode(
+      reinterpret_cast<CUtensorMap*>(&map), CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, pointer<void>(layout.base),
+      sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result == CUDA_SUCCESS) return GRANARY_OK;
+  return fail(GRANARY_DEVICE, "attention: no tensor map for pages of %d rows, %d heads of %d, stride %lld (%d)",
+              layout.pageSize, layout.numKvHeads, layout.dim, static_cast<long long>(layout.pageStrideBytes),
+              static_cast<int>(result));
+}
+
+}  // namespace granary

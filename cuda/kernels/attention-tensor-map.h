@@ -1,0 +1,21 @@
+// Tensor maps of paged K and V caches, for the copy engine of compute capability 9.0.
+#pragma once
+#include "attention-hopper.cuh"
+#include "runtime.h"
+
+namespace granary {
+
+struct CacheLayout {
+  granary_address base;
+  int64_t pageStrideBytes;
+  int32_t pageSize, numKvHeads, dim;
+};
+
+// Rows of a page that one copy can move, at most `limit`: a power of two that divides the page size.
+int32_t boxRowsOf(int32_t pageSize, int32_t limit);
+
+// Describes a bf16 cache as [page, row, KV head, dim], in boxes of 64 dims and `boxRows` rows of one head.
+// Pages and dims outside it read as zeros. Touches the host only, so it may run inside a capture.
+int32_t encodeCacheMap(const CacheLayout& layout, int32_t boxRows, TensorMap& map);
+
+}  // namespace granary
