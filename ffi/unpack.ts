@@ -108,6 +108,7 @@ export function unpack(
   }
   throw new NativeError(
     "unsupported",
-    `cannot unpack ${files[0]?.name}: ${failures.join("; ")} (set XDG_CACHE_HOME to a writable directory that allows execution)`,
+    `cannot unpack ${files[0]?.name}: ${failures.join("; ")}; ` +
+      "set XDG_CACHE_HOME to a writable directory that allows execution",
   );
 }

@@ -29,9 +29,10 @@ interface Entry {
 
 function entryOf(path: string, variable: string): Entry {
   const sha256 = createHash("sha256").update(readFileSync(path)).digest("hex");
+  const specifier = JSON.stringify(`./${relative(dirname(modulePath), path)}`);
   return {
     variable,
-    statement: `import ${variable} from ${JSON.stringify(`./${relative(dirname(modulePath), path)}`)} with { type: "file" };`,
+    statement: `import ${variable} from ${specifier} with { type: "file" };`,
     text: `{ name: ${JSON.stringify(basename(path))}, path: ${variable}, sha256: "${sha256}" }`,
   };
 }

@@ -17,8 +17,12 @@ function version(number: number): string {
   return `${Math.floor(number / 1000)}.${Math.floor((number % 1000) / 10)}`;
 }
 
+function memoryText(freeBytes: number, totalBytes: number): string {
+  return `${(freeBytes / gibibyte).toFixed(1)} of ${(totalBytes / gibibyte).toFixed(1)} GiB free`;
+}
+
 function inspectCpu(file: EmbeddedFile, threads: number, runtime: Runtime): readonly Finding[] {
-  const memory = `${(freemem() / gibibyte).toFixed(1)} of ${(totalmem() / gibibyte).toFixed(1)} GiB free`;
+  const memory = memoryText(freemem(), totalmem());
   const cores = `${availableParallelism()} cores, ${threads} would compute`;
   try {
     const path = kernelLibraryPath(file, runtime.environment);
@@ -59,8 +63,9 @@ function inspectCuda(
     const device = new Device(library, { kind: "cuda" });
     const info = device.info();
     device.close();
-    const memory = `${(info.freeBytes / gibibyte).toFixed(1)} of ${(info.totalBytes / gibibyte).toFixed(1)} GiB free`;
-    const compute = `compute ${info.computeMajor}.${info.computeMinor}, ${info.numMultiprocessors} multiprocessors`;
+    const memory = memoryText(info.freeBytes, info.totalBytes);
+    const capability = `compute ${info.computeMajor}.${info.computeMinor}`;
+    const compute = `${capability}, ${info.numMultiprocessors} multiprocessors`;
     const cublas =
       info.cublasLtVersion === 0 ? "not found: our own products are used" : `${info.cublasLtVersion}`;
     return {

@@ -10,7 +10,7 @@ const summaries: Readonly<Record<CommandName, { readonly usage: string; readonly
   run: { usage: 'granary run [flags] "prompt"', text: "Answer one prompt on standard output." },
   bench: {
     usage: "granary bench throughput|latency|serve [flags]",
-    text: "Measure: throughput and latency run an engine in this process, serve loads a running server over HTTP.",
+    text: "Measure: throughput and latency run an engine here, serve loads a running server over HTTP.",
   },
   doctor: {
     usage: "granary doctor [flags]",

@@ -96,7 +96,8 @@ function maxModelLenOf(options: EngineOptions, plan: BuildPlan, scheduler: Sched
   if (options.maxModelLen !== undefined && maxModelLen < options.maxModelLen) {
     throw new GranaryError(
       "invalid_option",
-      `--max-model-len ${options.maxModelLen} does not fit: the cache holds one request of ${maxModelLen} tokens`,
+      `--max-model-len ${options.maxModelLen} does not fit: ` +
+        `the cache holds one request of ${maxModelLen} tokens`,
     );
   }
   return maxModelLen;

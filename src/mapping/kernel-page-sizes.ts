@@ -25,7 +25,7 @@ export function kernelPageSizeFor(request: KernelPageRequest): number {
     if (override > 0 && blockGranularity % override === 0) return override;
     throw new GranaryError(
       "invalid_page_size",
-      `kernel page size ${override} does not divide the ${blockGranularity} tokens of a block of '${groupId}'`,
+      `kernel page size ${override} does not divide a block of '${groupId}': ${blockGranularity} tokens`,
     );
   }
   if (request.device === "cpu") return blockGranularity;

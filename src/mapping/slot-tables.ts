@@ -51,11 +51,12 @@ export class SlotTables {
   apply(batch: ForwardBatch, changes: GroupTableChanges, sink: PageTableSink): void {
     for (let row = 0; row < batch.rows.length; row++) {
       const { slot, isFirstChunk } = batch.rows[row] as ForwardBatch["rows"][number];
+      const length = changes.tableLengths[row];
       if (isFirstChunk) this.#lengths[slot] = 0;
       this.#applyRow(slot, row, changes, sink);
       assert(
-        this.#lengths[slot] === changes.tableLengths[row],
-        `the table of slot ${slot} has ${this.#lengths[slot]} blocks, the plan says ${changes.tableLengths[row]}`,
+        this.#lengths[slot] === length,
+        `the table of slot ${slot} has ${this.#lengths[slot]} blocks, the plan says ${length}`,
       );
     }
   }

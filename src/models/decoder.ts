@@ -45,7 +45,7 @@ function outputSource(
   if (!isShipped || isSameTensor(source, embeddingName, outputName)) return { isTied: true };
   return {
     isTied: false,
-    remark: `tie_word_embeddings is true, but ${outputName} is shipped and differs from the embedding: it is used`,
+    remark: `tie_word_embeddings is true, but ${outputName} differs from the embedding and is used`,
   };
 }
 

@@ -90,7 +90,7 @@ export function checkFieldSpec(field: CacheFieldSpec): void {
   const { fieldId, dtype, shape, pageStrideAlignmentBytes } = field;
   throw new GranaryError(
     "invalid_cache_fields",
-    `cache field '${fieldId}': dtype ${dtype}, shape [${shape.join(", ")}], alignment ${pageStrideAlignmentBytes}`,
+    `cache field '${fieldId}': dtype ${dtype}, shape [${shape}], alignment ${pageStrideAlignmentBytes}`,
   );
 }
 

@@ -118,7 +118,8 @@ function settle(options: PackOptions): Required<PackOptions> {
   if (!isSound) {
     throw new GranaryError(
       "invalid_packing",
-      `granularity ${prefixGranularity}, alignment ${alignmentBytes} and padding ${maxPaddingFraction} are no way to pack`,
+      `cannot pack at granularity ${prefixGranularity}, alignment ${alignmentBytes} ` +
+        `and padding ${maxPaddingFraction}`,
     );
   }
   return { prefixGranularity, pins, alignmentBytes, maxPaddingFraction };

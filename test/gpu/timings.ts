@@ -84,7 +84,8 @@ function timeDecode(device: Device, label: string, seqLens: readonly number[]): 
   const ns = timeAttention(device, { seqLens, newTokens: 1 });
   const bytes = 2 * tokenBytes * seqLens.reduce((a, b) => a + b, 0);
   console.log(
-    `decode ${label.padEnd(10)} ${(ns / 1000).toFixed(1).padStart(9)} us ${(bytes / ns / 1000).toFixed(2)} TB/s`,
+    `decode ${label.padEnd(10)} ${(ns / 1000).toFixed(1).padStart(9)} us`,
+    `${(bytes / ns / 1000).toFixed(2)} TB/s`,
   );
 }
 

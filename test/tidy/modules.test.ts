@@ -65,7 +65,7 @@ describe("what only one place does", () => {
 describe("device sources", () => {
   const deviceHeaders = nativeFiles.filter(({ path }) => path.endsWith(".cuh"));
 
-  test("include nothing but our own device sources, for no other header exists where they are compiled late", () => {
+  test("include nothing but each other: where they are compiled late there is no header", () => {
     expect(deviceHeaders.length).toBeGreaterThan(3);
     const foreign = linesMatching(deviceHeaders, /^\s*#\s*include\s+(?!"[\w./-]+\.cuh")/);
     expect(foreign).toEqual([]);

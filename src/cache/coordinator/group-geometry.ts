@@ -17,7 +17,7 @@ export class GroupGeometry {
   constructor(spec: CacheGroupSpec, prefixGranularity: number) {
     assert(
       spec.blockGranularity > 0 && prefixGranularity % spec.blockGranularity === 0,
-      `block granularity ${spec.blockGranularity} does not divide the prefix granularity ${prefixGranularity}`,
+      `blocks of ${spec.blockGranularity} tokens do not divide a prefix step of ${prefixGranularity}`,
     );
     this.blockGranularity = spec.blockGranularity;
     this.blocksPerPrefixPage = prefixGranularity / spec.blockGranularity;
