@@ -37,10 +37,12 @@ export class Rounds {
 
   /**
    * Ends a mixed round. What was kept back for a prompt that could not get in, even by retraction, would otherwise keep
-   * everybody waiting for ever.
+   * everybody waiting for ever. True when even so nothing could be built.
    */
-  spendWhatWasKeptBack(round: Round): void {
-    if (this.#settings.mixesPrefillAndDecode && !round.plan.hasRows) this.decodeBatch(round, 0);
+  spendWhatWasKeptBack(round: Round): boolean {
+    if (!this.#settings.mixesPrefillAndDecode || round.plan.hasRows) return false;
+    this.decodeBatch(round, 0);
+    return !round.plan.hasRows;
   }
 
   /** The retracted request that comes back next: those in mid-generation first, then the longest retracted. */

@@ -133,7 +133,7 @@ export class Scheduler {
     if (this.#book.size > 0) {
       this.#rounds.run(this.#round);
       this.#retraction.run(this.#round);
-      this.#rounds.spendWhatWasKeptBack(this.#round);
+      if (this.#rounds.spendWhatWasKeptBack(this.#round)) this.#retraction.run(this.#round);
     }
     if (this.#settings.streamsDeviceToHost) {
       const op = this.#coordinator.tier?.startPendingStores(true);

@@ -123,7 +123,10 @@ export class NaiveScheduler {
     }
     if (this.#plan.prefills.length === 0 && this.#blocker !== undefined) this.#retraction(this.#blocker);
     const hasRows = this.#plan.prefills.length + this.#plan.decodes.length > 0;
-    if (this.s.mixesPrefillAndDecode && !hasRows) this.#decodes(0);
+    if (this.s.mixesPrefillAndDecode && !hasRows) {
+      this.#decodes(0);
+      if (this.#plan.decodes.length === 0 && this.#blocker !== undefined) this.#retraction(this.#blocker);
+    }
     if (this.s.streamsDeviceToHost) this.#pushStore(startStores(this.cache, true));
     return this.#plan;
   }
