@@ -8,7 +8,7 @@ import { buildCudaLibrary } from "./native-cuda";
 export const executablePath = "dist/granary";
 
 const sourceFolders = ["src", "ffi", "build/native"];
-const sourceFiles = ["package.json", "bun.lock", "scripts/build.ts", "scripts/embed.ts"];
+const sourceFiles = ["package.json", "bun.lock", "scripts/build-executable.ts", "scripts/embed.ts"];
 
 /** Entry points: the program, then the files that run as Workers. */
 const entryPoints = ["src/main.ts", "src/engine/worker.ts", "src/tokenizer/tokenizer-worker.ts"];

@@ -2,7 +2,7 @@
  * Builds, checks and tests; ends with one line that counts.
  * Given arguments it only builds and passes them to `bun test`.
  */
-import { build } from "./build";
+import { build } from "./build-executable";
 
 interface Step {
   readonly name: string;
