@@ -50,10 +50,10 @@ describe("what a chunk demands", () => {
 describe("how large a chunk is", () => {
   scenario(
     410,
+    233,
     234,
     235,
     236,
-    237,
   )("is cut at a promotion and at prefix boundaries, unless it completes", () => {
     const cuts: [number, number, number, number, number, number][] = [
       [16, 24, 24, 4, 32, 16],

@@ -160,6 +160,19 @@ describe("the decode role", () => {
     }
   });
 
+  scenario(335)(
+    "starts decoding with the reserve of a verify step, not with what an earlier life had left",
+    () => {
+      const d = decoder({ pool: 20, w: 3, T: 8, B: 2 });
+      boot(d, "a", tokens(4));
+      d.plan();
+      land(d, "a", 42);
+      const plan = d.plan();
+      expect(rowOf(plan, "a").size).toBe(3);
+      expect(tableOf(plan, "a").length).toBe(Math.ceil((4 + 3) / 2));
+    },
+  );
+
   scenario(290)("recovers by computing when there is no Host", () => {
     const d = decoder({ host: 0, disablePrefixCache: false });
     driveRunning(d, 1);

@@ -199,6 +199,24 @@ describe("what a driver of the scheduler sees", () => {
     expect(d.free).toBe(32);
   });
 
+  scenario(559)("are gauges that add up while a request lives and after it", () => {
+    const d = threeStates();
+    const views = () => {
+      const { emptyLcmBlocks, availableLcmBlocks, activeLcmBlocks, totalLcmBlocks } = d.scheduler.gauges();
+      return { emptyLcmBlocks, availableLcmBlocks, activeLcmBlocks, totalLcmBlocks };
+    };
+    const idle = { emptyLcmBlocks: 32, availableLcmBlocks: 32, activeLcmBlocks: 0, totalLcmBlocks: 32 };
+    expect(views()).toEqual(idle);
+    d.submit("a", tokens(4));
+    d.step();
+    expect(views().activeLcmBlocks).toBeGreaterThan(0);
+    expect(views().emptyLcmBlocks + views().activeLcmBlocks).toBe(32);
+    d.finish("a");
+    d.plan();
+    expect(views()).toMatchObject({ availableLcmBlocks: 32, activeLcmBlocks: 0 });
+    expect(views().emptyLcmBlocks).toBeLessThan(32);
+  });
+
   scenario(387)("carries 131,072 tokens in the 98 blocks that the model predicts", () => {
     const long = (pool: number) =>
       new Driver({ P: 128, pool, T: 8192, B: 1, groups: [F(128, 12), M(128), M(128), M(128)] });

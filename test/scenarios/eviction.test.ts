@@ -110,12 +110,13 @@ describe("taking blocks", () => {
   });
 
   scenario(
+    175,
+    176,
+    177,
     178,
     179,
     180,
     181,
-    182,
-    183,
     232,
   )("keeps groups in step and returns everything", () => {
     const d = cacheOf(16, F(4), W(10, 4));

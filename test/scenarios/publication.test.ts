@@ -20,7 +20,11 @@ function held(groups: Groups, pages: number, more: { P?: number; pool?: number; 
 }
 
 describe("publishing history", () => {
-  scenario(184, 185)("at a slot offset extends a prefix and skips a window's holes", () => {
+  scenario(
+    182,
+    183,
+    184,
+  )("at a slot offset extends a prefix and skips a window's holes", () => {
     const { d, prompt, tables, epoch } = held([F(4), W(4, 4)], 6);
     d.coordinator.cacheFullBlocks(tables, prompt, 0, 4, epoch);
     d.coordinator.cacheFullBlocks(tables, prompt, 4, 6, epoch);
@@ -47,6 +51,15 @@ describe("publishing history", () => {
     }
   });
 
+  scenario(185)("slides windows and leaves full history alone", () => {
+    const { d, tables, epoch } = held([F(2), W(4, 2)], 3, { P: 2 });
+    d.admit(tables, 0, { epoch, c: 5 });
+    expect(tables.map((table) => blocksOf(table).map((block) => Number(block !== 0)))).toEqual([
+      [1, 1, 1],
+      [0, 1, 1],
+    ]);
+  });
+
   scenario(244)("is what the next request hits, the very same blocks", () => {
     const { d, prompt, tables, epoch } = held([F(2)], 4, { P: 2 });
     d.publish(tables, { prompt, to: 2 }, 4, epoch);
@@ -60,6 +73,7 @@ describe("publishing history", () => {
 
   scenario(
     219,
+    220,
     512,
     513,
     525,
