@@ -76,8 +76,13 @@ export class TwinCheck {
     storeDone(this.naive.cache, opId);
   }
 
-  loaded(opId: number): void {
-    loadDone(this.naive.cache, opId, true);
+  loaded(opId: number, success = true): void {
+    loadDone(this.naive.cache, opId, success);
+  }
+
+  retract(id: string): void {
+    const request = this.#find(id);
+    if (request !== undefined && request.slot > 0) this.naive.retract(request, false, false);
   }
 
   #find(id: string): NaiveRequest | undefined {
