@@ -83,8 +83,7 @@ describe("launching a step", () => {
     const buckets = batchBuckets(bounds.maxSeqs).flatMap((seqs) =>
       lengthBuckets(bounds.maxSeqLen).map((length) => [seqs, length] as const),
     );
-    for (const [seqs, length] of [...buckets, ...buckets])
-      graphs.launch(decodeStep(seqs, length), () => {});
+    for (const [seqs, length] of [...buckets, ...buckets]) graphs.launch(decodeStep(seqs, length), () => {});
     expect(new Set(launched).size).toBe(buckets.length);
   });
 

@@ -75,6 +75,10 @@ for (const name of ["llama", "qwen3", "qwen3-moe", "mistral-swa"]) {
       });
     }
 
+    test("tokens that are fed again in front of a chunk change no bit, and are not reported again", () => {
+      expectSameAsWhole(runAlone(model, prompt, { chunk: 90, replay: 25, numTokens: 2 }));
+    });
+
     test("other blocks in another order change no bit", () => {
       expectSameAsWhole(runAlone(model, prompt, { seed: 99, slot: 5, chunk: 100, numTokens: 3 }));
     });

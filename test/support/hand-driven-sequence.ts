@@ -64,8 +64,8 @@ export class HandDrivenSequence {
     return this.#fresh;
   }
 
-  /** The next chunk of the prompt, of at most `size` tokens. */
-  prefill(size = this.promptLength): HandMadeRow {
+  /** The next chunk of the prompt, of at most `size` tokens behind `replay` that are fed again. */
+  prefill(size = this.promptLength, replay = 0): HandMadeRow {
     const begin = this.#numComputed;
     const end = Math.min(begin + size, this.promptLength);
     const row = prefillRow({
@@ -73,6 +73,7 @@ export class HandDrivenSequence {
       tokens: this.tokens,
       begin,
       size: end - begin,
+      replay: Math.min(begin, replay),
       prefillLength: this.promptLength,
       completesPrompt: end === this.promptLength,
     });
@@ -132,10 +133,11 @@ export function stepTogether(
   model: ToyModel,
   sequences: readonly HandDrivenSequence[],
   chunk?: number,
+  replay?: number,
 ): void {
   const made = sequences.map((sequence) => ({
     sequence,
-    made: sequence.isPrefilled ? sequence.decode() : sequence.prefill(chunk),
+    made: sequence.isPrefilled ? sequence.decode() : sequence.prefill(chunk, replay),
   }));
   const ordered = [
     ...made.filter(({ made: { row } }) => row.isPrefill),
@@ -158,21 +160,24 @@ export function stepTogether(
   });
 }
 
+export interface AloneOptions {
+  readonly chunk?: number;
+  readonly replay?: number;
+  readonly numTokens?: number;
+  readonly seed?: number;
+  readonly slot?: number;
+}
+
 /** Runs a sequence alone: its prompt in chunks, then `numTokens` tokens. */
 export function runAlone(
   model: ToyModel,
   prompt: Int32Array,
-  options: {
-    readonly chunk?: number;
-    readonly numTokens?: number;
-    readonly seed?: number;
-    readonly slot?: number;
-  } = {},
+  { chunk, replay, numTokens = 1, seed = 1, slot = 1 }: AloneOptions = {},
 ): HandDrivenSequence {
-  const deck = new BlockDeck(model.numLcmBlocks, options.seed ?? 1);
-  const sequence = new HandDrivenSequence(model, deck, options.slot ?? 1, prompt);
-  while (!sequence.isPrefilled) stepTogether(model, [sequence], options.chunk);
-  while (sequence.generated.length < (options.numTokens ?? 1)) stepTogether(model, [sequence]);
+  const deck = new BlockDeck(model.numLcmBlocks, seed);
+  const sequence = new HandDrivenSequence(model, deck, slot, prompt);
+  while (!sequence.isPrefilled) stepTogether(model, [sequence], chunk, replay);
+  while (sequence.generated.length < numTokens) stepTogether(model, [sequence]);
   sequence.close();
   return sequence;
 }
