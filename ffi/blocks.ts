@@ -1,6 +1,6 @@
 /**
- * Mirrors of the argument structs of cuda/include/granary.h, field for field. A test parses the header and compares; at load
- * the sizes are compared with what the library says.
+ * Mirrors of the argument structs of cuda/include/granary.h, field for field. A test parses the header and
+ * compares; at load the sizes are compared with what the library says.
  */
 import type { BlockSchema } from "./argument-block";
 

@@ -28,6 +28,6 @@ export function assert(condition: boolean, message: string): asserts condition {
 }
 
 /** Throws GranaryError with `code` unless the caller kept its side. */
-export function require(condition: boolean, code: string, message: string): asserts condition {
+export function demand(condition: boolean, code: string, message: string): asserts condition {
   if (!condition) throw new GranaryError(code, message);
 }

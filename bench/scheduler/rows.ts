@@ -1,11 +1,17 @@
-/** The rows that `scripts/bench-scheduler` prints: what each measures and what it must not exceed, in microseconds. */
+/**
+ * The rows that `scripts/bench-scheduler` prints: what each
+ * measures and what it must not exceed, in microseconds.
+ */
 
 export interface RowResult {
   readonly row: string;
   readonly value: number;
   readonly target: number;
   readonly unit: "us" | "ms" | "bytes" | "count";
-  /** Gaps over 1 ms that an empty loop saw on the same core for as long, beside figures that a neighbour can spoil. */
+  /**
+   * Gaps over 1 ms that an empty loop saw on the same core
+   * for as long, beside figures that a neighbour can spoil.
+   */
   readonly spinGaps?: number;
 }
 

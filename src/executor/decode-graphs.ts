@@ -1,6 +1,7 @@
 /**
- * Recorded decode steps: one graph a bucket of batch size and of sequence length, replayed with whatever the step's device
- * inputs hold. A bucket's first step runs op by op and is recorded behind that, since a product has to have run before it can be.
+ * Recorded decode steps: one graph a bucket of batch size and of sequence length,
+ * replayed with whatever the step's device inputs hold. A bucket's first step runs op
+ * by op and is recorded behind that, since a product has to have run before it can be.
  */
 import type { Address, Device } from "../../ffi/device";
 import type { StepBounds, StepShape } from "../layers/build-context";
@@ -45,7 +46,10 @@ export class DecodeGraphs {
     return bucketFor(this.#batchBuckets, numSeqs);
   }
 
-  /** Runs the step in the shape of its bucket, from the bucket's graph once there is one; `enqueue` launches a step's ops. */
+  /**
+   * Runs the step in the shape of its bucket, from the bucket's
+   * graph once there is one; `enqueue` launches a step's ops.
+   */
   launch(shape: StepShape, enqueue: (padded: StepShape) => void): void {
     const seqs = this.paddedSeqs(shape.decodeSeqs);
     const maxSeqLen = bucketFor(this.#lengthBuckets, shape.maxSeqLen);

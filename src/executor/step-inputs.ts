@@ -1,6 +1,6 @@
 /**
- * The integers that one step feeds to the device: built in one host array, uploaded as far as they are used, at addresses that
- * never change. Prefill rows and sequences come first, then one row a decode sequence.
+ * The integers that one step feeds to the device: built in one host array, uploaded as far as they are used,
+ * at addresses that never change. Prefill rows and sequences come first, then one row a decode sequence.
  */
 import type { Address, Device } from "../../ffi/device";
 import type { StepBounds, StepOperands, StepShape } from "../layers/build-context";
@@ -68,8 +68,8 @@ export class StepInputs {
   }
 
   /**
-   * Writes and enqueues the inputs of a batch. A decode row without an id takes what the sampler left for its slot. A batch of
-   * decode rows is filled up to `padded` rows that compute nothing and write nowhere.
+   * Writes and enqueues the inputs of a batch. A decode row without an id takes what the sampler left for its
+   * slot. A batch of decode rows is filled up to `padded` rows that compute nothing and write nowhere.
    */
   upload(batch: ForwardBatch, padded = 0): StepShape {
     this.sampled.length = 0;

@@ -1,4 +1,7 @@
-/** The gated feed-forward of one layer: down(silu(gate x) · up x), added to the residual stream (Shazeer, arXiv 2002.05202). */
+/**
+ * The gated feed-forward of one layer: down(silu(gate x) · up
+ * x), added to the residual stream (Shazeer, arXiv 2002.05202).
+ */
 import { type Address, dtypes, type Op } from "../../ffi/device";
 import type { Weight } from "../weights/weight-loader";
 import type { BuildContext } from "./build-context";

@@ -2,7 +2,7 @@
  * Puts one request's next piece of work into a plan, or leaves everything as it was: a first chunk, a later
  * chunk, a decode step, a prompt for a peer. Which request is asked for what is the rounds' affair.
  */
-import { require } from "../assert";
+import { demand } from "../assert";
 import type { AdmissionRequest, AdmitOutcome } from "../cache/coordinator/admission";
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
 import type { GroupDemand } from "../cache/coordinator/group-demand";
@@ -208,7 +208,7 @@ export class Admissions {
   #open(request: Request, hitTokens: number, windowEnd: number): void {
     const { result } = this.#coordinator;
     request.slot = this.#slots.take();
-    require(request.slot > 0, "noSlot", "Scheduler: no request slot is free");
+    demand(request.slot > 0, "noSlot", "Scheduler: no request slot is free");
     request.admissionSerial++;
     request.accessEpoch = result.epoch;
     request.promotionBoundary = result.promotionBoundary;

@@ -2,7 +2,7 @@
  * How many blocks requests need at worst, from the configuration alone: bounds single requests against a pool
  * and sizes a pool for a concurrency. The per-request working set is defined here and nowhere else.
  */
-import { require } from "../assert";
+import { demand } from "../assert";
 import type { CacheGroupSpec } from "../cache/cache-group-spec";
 import { maxInt32 } from "../limits";
 import type { SchedulerConfig } from "./config";
@@ -35,7 +35,7 @@ export class CapacityModel {
 
   /** Blocks of each group that one request of `limit` tokens, generation included, holds at its peak. */
   singleRequestBlocks(limit: number): number[] {
-    require(limit >= 0, "invalidArgument", "Scheduler: a token limit must not be negative");
+    demand(limit >= 0, "invalidArgument", "Scheduler: a token limit must not be negative");
     return this.#specs.map((spec) => this.#singleBlocks(spec, limit));
   }
 
@@ -44,9 +44,11 @@ export class CapacityModel {
    * `totalTokens` together, each of `contextTokens` at most.
    */
   concurrentBlocks(totalTokens: number, contextTokens: number, numRequests = this.#maxBatchSize): number[] {
-    require(totalTokens >= 0 &&
-      contextTokens >= 0 &&
-      numRequests >= 0, "invalidArgument", "Scheduler: token counts must not be negative");
+    demand(
+      totalTokens >= 0 && contextTokens >= 0 && numRequests >= 0,
+      "invalidArgument",
+      "Scheduler: token counts must not be negative",
+    );
     return this.#specs.map((spec) => this.#concurrentBlocks(spec, totalTokens, contextTokens, numRequests));
   }
 

@@ -2,7 +2,7 @@
  * Applies what happened to the requests it happened to. Each
  * event is admitted in some states and is misuse in the others.
  */
-import { assert, require } from "../assert";
+import { assert, demand } from "../assert";
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
 import type { ExtendResult, Finish, ForwardResult, RemotePrefillDone, SchedulerEvent } from "./events";
 import type { PlanRing } from "./plan-ring";
@@ -87,7 +87,7 @@ export class EventHandler {
       case "updateReserve":
         if (request.state === requestState.finished) return;
         this.#admitOnly(request, event.kind, requestState.decoding);
-        require(event.numTokens >= 0, "invalidArgument", "Scheduler: a reserve must not be negative");
+        demand(event.numTokens >= 0, "invalidArgument", "Scheduler: a reserve must not be negative");
         request.decodeReserveTokens = event.numTokens;
         return;
       case "bootstrapped":
@@ -109,13 +109,18 @@ export class EventHandler {
    */
   #forwardResult({ planId, tokenCounts, tokens, specCandidates }: ForwardResult): void {
     const plan = this.#plans.find(planId);
-    require(planId > 0 &&
-      planId <= this.#plans.lastPlanId &&
-      plan?.hasResults !== true, "unknownPlan", `Scheduler: plan ${planId} awaits no results`);
+    demand(
+      planId > 0 && planId <= this.#plans.lastPlanId && plan?.hasResults !== true,
+      "unknownPlan",
+      `Scheduler: plan ${planId} awaits no results`,
+    );
     if (plan === undefined) return;
     const { rows } = plan.forward;
-    require(tokenCounts.length >=
-      rows.length, "invalidArgument", `Scheduler: plan ${planId} has ${rows.length} rows, results came for ${tokenCounts.length}`);
+    demand(
+      tokenCounts.length >= rows.length,
+      "invalidArgument",
+      `Scheduler: plan ${planId} has ${rows.length} rows, results came for ${tokenCounts.length}`,
+    );
     plan.hasResults = true;
     const width = this.#settings.decodeInputTokens;
     let at = 0;
@@ -139,7 +144,7 @@ export class EventHandler {
   #extendResult(request: Request, { tokens, specCandidates }: ExtendResult): void {
     const { state } = request;
     if (state === requestState.finished) return;
-    require(request.holdsBlocks, "invalidTransition", this.#describe(request, "extendResult"));
+    demand(request.holdsBlocks, "invalidTransition", this.#describe(request, "extendResult"));
     this.#landed(request, tokens.length);
     if (state === requestState.remotePrefilling) return;
     for (const token of tokens) request.tokens.append(token, this.#coordinator.buffers);
@@ -148,9 +153,11 @@ export class EventHandler {
 
   /** One result of the request is in. */
   #landed(request: Request, numTokens: number): void {
-    require(request.state !== requestState.prefilling ||
-      numTokens ===
-        0, "invalidTransition", `Scheduler: request ${request.id} got a token for a chunk that does not complete its prompt`);
+    demand(
+      request.state !== requestState.prefilling || numTokens === 0,
+      "invalidTransition",
+      `Scheduler: request ${request.id} got a token for a chunk that does not complete its prompt`,
+    );
     assert(request.resultsInFlight > 0, `request ${request.id} got a result that nobody waits for`);
     request.resultsInFlight--;
     if (request.state === requestState.prefillAwaitingResult && numTokens > 0) {
@@ -160,10 +167,12 @@ export class EventHandler {
 
   #finish(request: Request, { keptTokens }: Finish): void {
     if (request.state === requestState.finished) return;
-    require(!this.isTransferInFlight(
-      request,
-    ), "transferInFlight", `Scheduler: request ${request.id} cannot finish while a peer transfers its blocks`);
-    require(this.canFinish(request), "invalidTransition", this.#describe(request, "finish"));
+    demand(
+      !this.isTransferInFlight(request),
+      "transferInFlight",
+      `Scheduler: request ${request.id} cannot finish while a peer transfers its blocks`,
+    );
+    demand(this.canFinish(request), "invalidTransition", this.#describe(request, "finish"));
     if (keptTokens !== undefined) this.#cut(request, keptTokens);
     this.#releaser.finish(request);
   }
@@ -177,7 +186,7 @@ export class EventHandler {
   }
 
   #remotePrefillDone(request: Request, { token }: RemotePrefillDone): void {
-    require(token >= 0, "invalidArgument", "Scheduler: a remote prefill must bring a token");
+    demand(token >= 0, "invalidArgument", "Scheduler: a remote prefill must bring a token");
     const { state } = request;
     if (
       state === requestState.prefillDone ||
@@ -186,8 +195,11 @@ export class EventHandler {
     ) {
       return;
     }
-    require(state ===
-      requestState.remotePrefilling, "invalidTransition", `Scheduler: request ${request.id} got a remote prefill before destination admission`);
+    demand(
+      state === requestState.remotePrefilling,
+      "invalidTransition",
+      `Scheduler: request ${request.id} got a remote prefill before destination admission`,
+    );
     request.tokens.append(token, this.#coordinator.buffers);
     this.#book.moveTo(request, requestState.prefillDone);
   }
@@ -197,10 +209,11 @@ export class EventHandler {
   }
 
   #admitOnly(request: Request, event: string, ...states: number[]): void {
-    require(states.includes(request.state), "invalidTransition", this.#describe(request, event));
+    demand(states.includes(request.state), "invalidTransition", this.#describe(request, event));
   }
 
   #describe(request: Request, event: string): string {
-    return `Scheduler: ${event} is not admitted for request ${request.id} in state ${requestStateNames[request.state]}`;
+    const state = requestStateNames[request.state];
+    return `Scheduler: ${event} is not admitted for request ${request.id} in state ${state}`;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Makes room when nothing else does: takes the blocks of the cheapest victim and offers them at once to whoever was blocked.
- * Runs after a round's phases and only when no prompt got further in it.
+ * Makes room when nothing else does: takes the blocks of the cheapest victim and offers them at once to
+ * whoever was blocked. Runs after a round's phases and only when no prompt got further in it.
  */
 
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
@@ -52,7 +52,8 @@ export class Retraction {
       const wasIncomplete = victim.state === requestState.prefilling;
       this.#retract(victim, round);
       if (blocker === victim && this.#book.numHoldingBlocks === 0) this.#coordinator.dropScattered();
-      // Who holds blocks comes before who does not, or requests that never fit beside them could take turns for ever.
+      // Who holds blocks comes before who does not, or requests
+      // that never fit beside them could take turns for ever.
       if (isRepeated || (wasIncomplete && !round.plan.hasRows)) {
         this.#rounds.decodeBatch(round, 0);
         if (round.hasDecodes && !this.#settings.mixesPrefillAndDecode) return;
@@ -69,7 +70,10 @@ export class Retraction {
     }
   }
 
-  /** Incomplete prompts first, the longest; then the decoder whose blocks give most. Covered requests are exempt. */
+  /**
+   * Incomplete prompts first, the longest; then the decoder
+   * whose blocks give most. Covered requests are exempt.
+   */
   #victim(includesCovered: boolean): Request | undefined {
     let best: Request | undefined;
     for (let request = this.#book.prefilling.first; request !== undefined; request = request.next) {
@@ -95,7 +99,10 @@ export class Retraction {
     return best;
   }
 
-  /** Publishes what is computed when there is a Host to keep it, starts the snapshot's copy and frees everything. */
+  /**
+   * Publishes what is computed when there is a Host to keep
+   * it, starts the snapshot's copy and frees everything.
+   */
   #retract(victim: Request, round: Round): void {
     victim.retractionCount++;
     const frontier = victim.numComputedTokens;

@@ -1,4 +1,7 @@
-/** The order in which a round serves requests, for each role. Serving itself is Admissions', making room is Retraction's. */
+/**
+ * The order in which a round serves requests, for each role.
+ * Serving itself is Admissions', making room is Retraction's.
+ */
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
 import { canEveryGroupGetABlock } from "../cache/coordinator/capacity-views";
 import type { Admissions, ScheduleOutcome } from "./admissions";
@@ -36,8 +39,8 @@ export class Rounds {
   }
 
   /**
-   * Ends a mixed round. What was kept back for a prompt that could not get in, even by retraction, would otherwise keep
-   * everybody waiting for ever. True when even so nothing could be built.
+   * Ends a mixed round. What was kept back for a prompt that could not get in, even by retraction, would
+   * otherwise keep everybody waiting for ever. True when even so nothing could be built.
    */
   spendWhatWasKeptBack(round: Round): boolean {
     if (!this.#settings.mixesPrefillAndDecode || round.plan.hasRows) return false;
@@ -45,7 +48,9 @@ export class Rounds {
     return !round.plan.hasRows;
   }
 
-  /** The retracted request that comes back next: those in mid-generation first, then the longest retracted. */
+  /**
+   * The retracted request that comes back next: those in mid-generation first, then the longest retracted.
+   */
   readmission(): Request | undefined {
     let best: Request | undefined;
     for (let request = this.#book.recoverable.first; request !== undefined; request = request.next) {
@@ -70,8 +75,8 @@ export class Rounds {
   }
 
   /**
-   * A chunk of any request that needs one, in whatever state it is. When nobody holds a block and a first chunk still does
-   * not fit, what it would reuse is in its own way: it is tried without its hit.
+   * A chunk of any request that needs one, in whatever state it is. When nobody holds a block and a first
+   * chunk still does not fit, what it would reuse is in its own way: it is tried without its hit.
    */
   chunk(request: Request, round: Round): ScheduleOutcome {
     const isResident = request.state === requestState.prefilling;
@@ -146,7 +151,9 @@ export class Rounds {
     }
   }
 
-  /** Readmission, residents, new prompts; ends at the first prompt that is still incomplete after its chunk. */
+  /**
+   * Readmission, residents, new prompts; ends at the first prompt that is still incomplete after its chunk.
+   */
   #localPrefillWork(round: Round, readmission: Request | undefined): void {
     let isSealed = false;
     if (readmission !== undefined && !round.isFull) {
@@ -183,7 +190,10 @@ export class Rounds {
     }
   }
 
-  /** Tries one new prompt, unless nothing that matters has changed since it failed. True when it ends the phase. */
+  /**
+   * Tries one new prompt, unless nothing that matters has
+   * changed since it failed. True when it ends the phase.
+   */
   #newPrompt(request: Request, round: Round): boolean {
     const version = this.#coordinator.changeVersion;
     if (request.failedAtVersion === version && request.failedAtBudget === round.budget) {

@@ -2,7 +2,7 @@
  * The scheduler: requests in, execution plans out, events back in. One thread, no clock, no I/O, no
  * randomness: equal calls give equal plans on every rank.
  */
-import { require } from "../assert";
+import { demand } from "../assert";
 import {
   canClearCache,
   canClearDeviceCache,
@@ -108,10 +108,11 @@ export class Scheduler {
     const ids = new Set<string>();
     for (const spec of specs) {
       this.#checkSpec(spec);
-      require(!ids.has(spec.requestId) &&
-        !this.#book.hasId(
-          spec.requestId,
-        ), "duplicateRequest", `Scheduler: request id ${spec.requestId} is in use`);
+      demand(
+        !ids.has(spec.requestId) && !this.#book.hasId(spec.requestId),
+        "duplicateRequest",
+        `Scheduler: request id ${spec.requestId} is in use`,
+      );
       ids.add(spec.requestId);
     }
     const first = this.#settings.role === "fused" ? requestState.submitted : requestState.bootstrapping;
@@ -287,25 +288,33 @@ export class Scheduler {
     namespaceRoot,
   }: RequestSpec) {
     const bad = "invalidArgument";
-    require(tokens.length > 0, bad, `Scheduler: request ${requestId} has no tokens`);
-    require(Number.isInteger(maxNewTokens) &&
-      maxNewTokens >= 0 &&
-      maxNewTokens <=
-        maxInt32, bad, `Scheduler: maxNewTokens of request ${requestId} must be an int32 of at least 0`);
-    require(Number.isInteger(maxCachedPrefixTokens) &&
-      maxCachedPrefixTokens >= 0 &&
-      maxCachedPrefixTokens <=
-        maxInt32, bad, `Scheduler: maxCachedPrefixTokens of request ${requestId} must be an int32 of at least 0`);
-    require(namespaceRoot === undefined ||
-      namespaceRoot.length ===
-        32, bad, `Scheduler: namespaceRoot of request ${requestId} must have 32 bytes`);
+    demand(tokens.length > 0, bad, `Scheduler: request ${requestId} has no tokens`);
+    demand(
+      Number.isInteger(maxNewTokens) && maxNewTokens >= 0 && maxNewTokens <= maxInt32,
+      bad,
+      `Scheduler: maxNewTokens of request ${requestId} must be an int32 of at least 0`,
+    );
+    demand(
+      Number.isInteger(maxCachedPrefixTokens) &&
+        maxCachedPrefixTokens >= 0 &&
+        maxCachedPrefixTokens <= maxInt32,
+      bad,
+      `Scheduler: maxCachedPrefixTokens of request ${requestId} must be an int32 of at least 0`,
+    );
+    demand(
+      namespaceRoot === undefined || namespaceRoot.length === 32,
+      bad,
+      `Scheduler: namespaceRoot of request ${requestId} must have 32 bytes`,
+    );
     const { role, decodeInputTokens } = this.#settings;
     const limit = tokens.length + (role === "prefill" ? 0 : Math.max(maxNewTokens, decodeInputTokens));
-    require(limit <= maxInt32, bad, `Scheduler: request ${requestId} asks for more than an int32 of tokens`);
-    require(limit <=
-      this
-        .maxSingleRequestTokens, "exceedsCapacity", `Scheduler: request ${requestId} asks for ${limit} tokens, the cache can carry ` +
-      `${this.maxSingleRequestTokens} of one request`);
+    demand(limit <= maxInt32, bad, `Scheduler: request ${requestId} asks for more than an int32 of tokens`);
+    demand(
+      limit <= this.maxSingleRequestTokens,
+      "exceedsCapacity",
+      `Scheduler: request ${requestId} asks for ${limit} tokens, the cache can carry ` +
+        `${this.maxSingleRequestTokens} of one request`,
+    );
   }
 
   /**
@@ -342,7 +351,7 @@ export class Scheduler {
 
   #groupIndex(groupId: string): number {
     const index = this.#settings.groups.findIndex((group) => group.groupId === groupId);
-    require(index >= 0, "unknownGroup", `Scheduler: there is no cache group '${groupId}'`);
+    demand(index >= 0, "unknownGroup", `Scheduler: there is no cache group '${groupId}'`);
     return index;
   }
 }

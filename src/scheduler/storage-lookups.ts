@@ -2,7 +2,7 @@
  * The scheduler's words with the far storage: which keys a
  * prompt's pages have, and which of them are believed to exist.
  */
-import { require } from "../assert";
+import { demand } from "../assert";
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
 import { numAvailableLcmBlocks } from "../cache/coordinator/capacity-views";
 import { PrefixChain } from "../cache/prefix/prefix-chain";
@@ -114,9 +114,11 @@ function toStorageKey({ group, hash, pageOffset }: HexKey): StorageKey {
  * Keys by their page's first appearance, then by offset, then by group: a prefix of them is a usable prefix.
  */
 function byPrefixPosition({ groups, hashes, pageOffsets }: StorageKeys): HexKey[] {
-  require(groups.length === hashes.length &&
-    groups.length ===
-      pageOffsets.length, "invalidArgument", "Scheduler: lists of storage keys must have equal length");
+  demand(
+    groups.length === hashes.length && groups.length === pageOffsets.length,
+    "invalidArgument",
+    "Scheduler: lists of storage keys must have equal length",
+  );
   const position = new Map<string, number>();
   for (const hash of hashes) if (!position.has(hash)) position.set(hash, position.size);
   const keys = groups.map((group, i) => ({ group, hash: hashes[i], pageOffset: pageOffsets[i] }));

@@ -2,7 +2,7 @@
  * The one gate of configurations: every rule with the
  * message it gives. Nothing is built before it has passed.
  */
-import { require } from "../assert";
+import { demand } from "../assert";
 import { maxInt32 } from "../limits";
 import type { CacheGroupConfig, SchedulerConfig } from "./config";
 
@@ -63,7 +63,7 @@ function validateGroup(group: CacheGroupConfig, config: SchedulerConfig): void {
   const role = config.role ?? "fused";
   const packing = group.cacheBlocksPerLcmBlock ?? 1;
   const shards = group.shardCount ?? 1;
-  require(group.groupId !== "", code, "Cache group: groupId must not be empty");
+  demand(group.groupId !== "", code, "Cache group: groupId must not be empty");
   checkGroup(
     isCount(group.blockGranularity) && group.blockGranularity > 0,
     group,
@@ -113,9 +113,9 @@ function isCount(value: number): boolean {
 }
 
 function check(condition: boolean, message: string): void {
-  require(condition, code, `Scheduler: ${message}`);
+  demand(condition, code, `Scheduler: ${message}`);
 }
 
 function checkGroup(condition: boolean, group: CacheGroupConfig, message: string): void {
-  require(condition, code, `Cache group '${group.groupId}': ${message}`);
+  demand(condition, code, `Cache group '${group.groupId}': ${message}`);
 }

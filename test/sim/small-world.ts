@@ -1,6 +1,6 @@
 /**
- * Every short history of a tiny deployment: at most three requests of three shapes, four parents, and all orders of what
- * can happen. Each history is replayed from nothing on the scheduler and on its naive twin.
+ * Every short history of a tiny deployment: at most three requests of three shapes, four parents, and all
+ * orders of what can happen. Each history is replayed from nothing on the scheduler and on its naive twin.
  */
 import type { SchedulerConfig } from "../../src/scheduler/config";
 import type { LoadBackOp, WriteBackOp } from "../../src/scheduler/plan";

@@ -1,6 +1,6 @@
 /**
- * The obvious scheduler of the fused role: the rules of a round said from the top, over a list of plain requests that is
- * filtered anew each time. Tables are compared with the real one's after every plan.
+ * The obvious scheduler of the fused role: the rules of a round said from the top, over a list of plain
+ * requests that is filtered anew each time. Tables are compared with the real one's after every plan.
  */
 import type { SchedulerSettings } from "../../src/scheduler/settings";
 import { NaiveCache, type NaiveDemand, type NaiveProgress, type NaiveTable } from "./naive-cache";
@@ -531,7 +531,9 @@ export class NaiveScheduler {
     for (const spec of this.s.specs) this.cache.publishGroup(spec, r.tables[spec.group], progress, r.epoch);
   }
 
-  /** History of all known pages, and of state the newest snapshot and the one the same prompt resumes from. */
+  /**
+   * History of all known pages, and of state the newest snapshot and the one the same prompt resumes from.
+   */
   #queueChain(r: NaiveRequest, size: number): void {
     const { P } = this.cache;
     const pages = this.pages(r);

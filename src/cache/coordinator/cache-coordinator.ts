@@ -3,7 +3,7 @@
  * shared pool and two tiers behind a request's life of probe, admit, publish and
  * free. Holds nothing about requests; it only moves the clock of access epochs.
  */
-import { assert, require } from "../../assert";
+import { assert, demand } from "../../assert";
 import { CacheGroup, type CacheTier } from "../cache-group";
 import type { CacheGroupSpec } from "../cache-group-spec";
 import { AcquirePlan } from "../core/acquire-plan";
@@ -163,7 +163,7 @@ export class CacheCoordinator {
 
   /** Publishes without admitting: at finish, at retraction, and when a peer completed a prompt. */
   cacheCompletedBlocks(tables: readonly BlockTable[], progress: RequestProgress, epoch: number): void {
-    require(progress.completed.numPages > 0, "nothingCompleted", "a publication needs completed pages");
+    demand(progress.completed.numPages > 0, "nothingCompleted", "a publication needs completed pages");
     checkProgress(progress);
     this.changeVersion++;
     for (const group of this.groups) {
@@ -299,6 +299,6 @@ function cacheTier(numLcmBlocks: number, specs: readonly CacheGroupSpec[]): Cach
 /** Completed pages must be a range and come with the frontier that completed them. */
 function checkProgress({ completed, numComputedTokens }: RequestProgress): void {
   if (completed.numPages === 0) return;
-  require(!completed.isEmpty, "noNewPages", "completed pages must include a new one");
-  require(numComputedTokens >= 0, "noFrontier", "completed pages need the number of computed tokens");
+  demand(!completed.isEmpty, "noNewPages", "completed pages must include a new one");
+  demand(numComputedTokens >= 0, "noFrontier", "completed pages need the number of computed tokens");
 }

@@ -2,7 +2,7 @@
  * Makes completed blocks reusable: decides which slots of which groups a completed range of prefix pages
  * covers and registers them. Copies nothing; a duplicate of a known block is exchanged for it in the table.
  */
-import { require } from "../../assert";
+import { demand } from "../../assert";
 import type { CacheGroup } from "../cache-group";
 import type { BlockTable } from "../core/block-table";
 import type { Int32List } from "../core/int32-list";
@@ -45,8 +45,9 @@ export class Publisher {
         completed,
       );
     } else if (group.spec.kind === "slidingWindow") {
-      const begin = end - Math.min(group.matcher.lookbackBlocks, end);
-      this.#registerSlots(group, table, chain, begin, end, completed.boundaryKind, epoch, completed);
+      const begin = Math.max(0, end - group.matcher.lookbackBlocks);
+      this.#publishRepeatWindow(group, table, progress, begin, epoch);
+      this.#registerSlots(group, table, chain, begin, end, kind, epoch, completed);
     } else this.#publishSnapshots(group, table, chain, completed, progress.stateBoundaries, epoch);
   }
 
@@ -66,9 +67,11 @@ export class Publisher {
       if (!group.isMatched) continue;
       const r = group.geometry.blocksPerPrefixPage;
       const table = tables[group.spec.group];
-      require(firstPage >= 0 &&
-        endPage * r <=
-          table.length, "pagesOutOfRange", `pages [${firstPage}, ${endPage}) are not all in a table of ${table.length} blocks`);
+      demand(
+        firstPage >= 0 && endPage * r <= table.length,
+        "pagesOutOfRange",
+        `pages [${firstPage}, ${endPage}) are not all in a table of ${table.length} blocks`,
+      );
       this.#registerSlots(group, table, chain, firstPage * r, endPage * r, kind, epoch, undefined);
     }
   }

@@ -1,4 +1,7 @@
-/** Cases of granary_gated_linear: few rows and many, odd widths, strides, bias, both weight dtypes and activations. */
+/**
+ * Cases of granary_gated_linear: few rows and many, odd
+ * widths, strides, bias, both weight dtypes and activations.
+ */
 import type { Dtype } from "../../../ffi/device";
 import { rounded } from "../support/bfloat16";
 import { Buffers } from "../support/buffers";

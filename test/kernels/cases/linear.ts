@@ -1,4 +1,7 @@
-/** Cases of granary_linear: odd lengths, several blocks of the length, strides, bias, residual, both weight dtypes. */
+/**
+ * Cases of granary_linear: odd lengths, several blocks of
+ * the length, strides, bias, residual, both weight dtypes.
+ */
 import type { Dtype } from "../../../ffi/device";
 import { rounded } from "../support/bfloat16";
 import { Buffers } from "../support/buffers";

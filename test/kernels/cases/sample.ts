@@ -1,4 +1,7 @@
-/** Cases of granary_sample: every parameter alone and together, counts, biases, suppression, masks, padding, broken rows. */
+/**
+ * Cases of granary_sample: every parameter alone and together,
+ * counts, biases, suppression, masks, padding, broken rows.
+ */
 import { Buffers } from "../support/buffers";
 import { Random } from "../support/random";
 import { packSamplingParams, type SamplingParams } from "../support/sampling-params";
