@@ -1,7 +1,8 @@
 """Times paged attention of libgranary_cuda beside PyTorch's contiguous SDPA, interleaved: graphs, cold L2, bfloat16,
 32/8 heads of 128, pages of 64 in random order, medians of 20. Also prints how far the two outputs lie apart.
+Several builds of the library may be compared in one run; NO_PEERS in the environment leaves the peer out.
 
-    python3 bench/gpu/attention_peers.py LIBRARY [name part of a case ...]
+    python3 bench/gpu/attention_peers.py LIBRARY[,LIBRARY ...] [name part of a case ...]
 """
 import ctypes
 import os
@@ -40,6 +41,7 @@ class Library:
     """The part of the C ABI that this bench needs."""
 
     def __init__(self, path):
+        self.name = os.path.basename(path).removesuffix(".so").removeprefix("libgranary_")
         self.c = ctypes.CDLL(path)
         for name in ("event_create", "capture_end", "last_error"):
             getattr(self.c, f"granary_{name}").restype = ctypes.c_void_p
@@ -69,9 +71,9 @@ class Library:
 class Case:
     """One batch: paged caches in random order, the same keys and values contiguous for the peer."""
 
-    def __init__(self, library, lengths, new):
+    def __init__(self, lengths, new):
         torch.manual_seed(1)
-        self.library, self.lengths, self.new = library, lengths, new
+        self.lengths, self.new = lengths, new
         pages_of = [-(-length // PAGE) for length in lengths]
         num_pages, width = sum(pages_of), max(pages_of)
         total = num_pages * PAGE * TOKEN_BYTES
@@ -91,6 +93,7 @@ class Case:
         self.rows = torch.arange(len(lengths), device="cuda", dtype=torch.int32)
         self.seq_lens = torch.tensor(lengths, device="cuda", dtype=torch.int32)
         self.args = self.arguments(width)
+        self.scratch = None
 
     def arguments(self, width):
         page_bytes = PAGE * KV_HEADS * DIM * 2
@@ -103,14 +106,17 @@ class Case:
         values |= dict(dtype=BFLOAT16, kvDtype=BFLOAT16, scale=DIM ** -0.5)
         for name, value in values.items():
             setattr(args, name, value)
-        size = self.library.c.granary_attention_scratch_bytes(ctypes.byref(args))
-        self.scratch = torch.full((max(1, size),), 255, device="cuda", dtype=torch.uint8)
-        args.scratch = self.scratch.data_ptr()
         return args
 
-    def launch(self, rotation):
+    def reserve(self, libraries):
+        """Scratch for the neediest library, full of NaN."""
+        size = max(library.c.granary_attention_scratch_bytes(ctypes.byref(self.args)) for library in libraries)
+        self.scratch = torch.full((max(1, size),), 255, device="cuda", dtype=torch.uint8)
+        self.args.scratch = self.scratch.data_ptr()
+
+    def launch(self, library, rotation):
         self.args.pageTable = self.tables[rotation % self.rotations].data_ptr()
-        self.library.check(self.library.c.granary_attention(ctypes.byref(self.args)))
+        library.check(library.c.granary_attention(ctypes.byref(self.args)))
 
     def heads(self, rotation, seq):
         """Keys and values of one sequence as the peer takes them."""
@@ -119,12 +125,12 @@ class Case:
         gather = lambda cache: cache[pages].view(-1, KV_HEADS, DIM)[:length].transpose(0, 1).unsqueeze(0).contiguous()
         return gather(self.k), gather(self.v)
 
-    def error(self):
+    def error(self, library):
         """Relative distance from the peer, over up to eight sequences."""
         self.out.fill_(float("nan"))
         torch.cuda.synchronize()
-        self.launch(0)
-        self.library.check(self.library.c.granary_synchronize())
+        self.launch(library, 0)
+        library.check(library.c.granary_synchronize())
         worst = 0.0
         for seq in range(0, len(self.lengths), -(-len(self.lengths) // 8)):
             k, v = (x.repeat_interleave(Q_HEADS // KV_HEADS, 1) for x in self.heads(0, seq))
@@ -167,11 +173,12 @@ def peer_time_us(graph):
     return begin.elapsed_time(end) * 1000
 
 
-def measure(library, name, lengths, new):
-    case = Case(library, lengths, new)
+def measure(libraries, name, lengths, new):
+    case = Case(lengths, new)
+    case.reserve(libraries)
     count = max(case.rotations, 4)
-    error = case.error()
-    ours = library.capture([lambda i=i: case.launch(i) for i in range(count)])
+    errors = [case.error(library) for library in libraries]
+    captured = [library.capture([lambda i=i: case.launch(library, i) for i in range(count)]) for library in libraries]
     peers = {}
     if len(set(lengths)) == 1 and new in (1, lengths[0]) and "NO_PEERS" not in os.environ:
         for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION):
@@ -179,25 +186,26 @@ def measure(library, name, lengths, new):
                 peers[backend.name.split("_")[0].lower()] = case.peer_graph(backend)
             except RuntimeError as problem:
                 print(f"{name}: no {backend.name}: {str(problem).splitlines()[0]}")
-    times = {"ours": [], **{peer: [] for peer in peers}}
+    times = {runner: [] for runner in [library.name for library in libraries] + list(peers)}
     for _ in range(WARM_UPS + REPEATS):
-        times["ours"].append(library.time_us(ours) / count)
+        for library, graph in zip(libraries, captured):
+            times[library.name].append(library.time_us(graph) / count)
         for peer, graph in peers.items():
             times[peer].append(peer_time_us(graph) / count)
-    medians = {peer: statistics.median(values[WARM_UPS:]) for peer, values in times.items()}
+    medians = {runner: statistics.median(values[WARM_UPS:]) for runner, values in times.items()}
     work = sum(2 * Q_HEADS * DIM * (2 * new * (length - new) + new * new) for length in lengths)
-    size = sum(lengths) * TOKEN_BYTES
-    rate = (lambda us: f"{size / us / 1e6:6.2f} TB/s") if new == 1 else (lambda us: f"{work / us / 1e6:6.0f} TFLOP/s")
-    line = f"{name:18s} error {error:.1e}"
-    for peer, us in medians.items():
-        line += f" | {peer} {us:9.1f} us {rate(us)}"
-    best = min((us for peer, us in medians.items() if peer != "ours"), default=None)
-    print(line + (f" | {best / medians['ours']:.2f} of the best peer" if best else ""), flush=True)
-    library.c.granary_graph_destroy(ours)
+    amount, unit = (sum(lengths) * TOKEN_BYTES, "TB/s") if new == 1 else (work, "TFLOP/s")
+    best = min((medians[peer] for peer in peers), default=None)
+    for runner, us in medians.items():
+        error = f" error {errors[list(medians).index(runner)]:.1e}" if runner not in peers else ""
+        share = f" {best / us:.2f} of the best peer" if best and runner not in peers else ""
+        print(f"{name:16s} {runner:8s} {us:8.1f} us {amount / us / 1e6:7.2f} {unit}{share}{error}", flush=True)
+    for library, graph in zip(libraries, captured):
+        library.c.granary_graph_destroy(graph)
 
 
 def main():
-    library = Library(sys.argv[1])
+    libraries = [Library(path) for path in sys.argv[1].split(",")]
     mixed = [100 + round(29_900 * i / 63) for i in range(64)]
     mixed = [mixed[i] for i in torch.randperm(64, generator=torch.Generator().manual_seed(9)).tolist()]
     cases = [(f"decode {batch}x{length}", [length] * batch, 1)
@@ -207,7 +215,7 @@ def main():
     cases += [("prefill 16k+2048", [16384 + 2048], 2048), ("prefill 32k+16", [32768 + 16], 16)]
     for name, lengths, new in cases:
         if len(sys.argv) < 3 or any(part in name for part in sys.argv[2:]):
-            measure(library, name, lengths, new)
+            measure(libraries, name, lengths, new)
             torch.cuda.empty_cache()
 
 

@@ -45,12 +45,19 @@ int32_t decodeSharedBytes(int32_t paddedDim) {
   }
 }
 
+// Groups of one block a KV head, as many as fit the device at once.
+int32_t persistentGroups(const GranaryAttention& a) {
+  const int32_t groups = runtime.numMultiprocessors / a.numKvHeads;
+  return groups > 0 ? groups : 1;
+}
+
 AttentionPath pathOf(const GranaryAttention& a) {
   if (!takesTiles(a)) return AttentionPath::kScalar;
   const bool isDecode = a.maxQueryTokens * groupOf(a) <= kDecodeTileRows;
   const int32_t dim = paddedDimOf(a);
   if (hasHopperKernels() && a.pageSize % kCopyGranularity == 0 && a.scale > 0.0f) {
-    if (isDecode) return AttentionPath::kHopperDecode;
+    const bool fits = persistentGroups(a) * a.numKvHeads <= kHopperDecodeMaxBlocks;
+    if (isDecode && fits) return AttentionPath::kHopperDecode;
     if (dim <= kHopperPrefillMaxDim) return AttentionPath::kHopperPrefill;
   }
   // The portable prefill kernel needs less shared memory than the decode kernel.
@@ -99,14 +106,9 @@ int64_t splitsByWaves(int64_t blocks, int64_t worth) {
   return 1;
 }
 
-int32_t persistentBlocks() {
-  const int32_t blocks = runtime.numMultiprocessors;
-  return blocks < kHopperDecodeMaxBlocks ? blocks : kHopperDecodeMaxBlocks;
-}
-
-// A block of the persistent kernel shares its first and its last item.
-int64_t persistentRows() {
-  return int64_t{2} * persistentBlocks() * kHopperDecodeRows;
+// A block of the persistent kernel shares its first and its last sequence.
+int64_t persistentRows(const GranaryAttention& a) {
+  return int64_t{2} * persistentGroups(a) * a.numKvHeads * kHopperDecodeRows;
 }
 
 }  // namespace
@@ -130,8 +132,8 @@ AttentionChoice chooseAttention(const GranaryAttention& a) {
       static_cast<int32_t>(ceilDivide(static_cast<int64_t>(a.maxQueryTokens) * groupOf(a), choice.tileRows));
   choice.numSplits = 1;
   if (choice.path == AttentionPath::kHopperDecode) {
-    choice.numBlocks = persistentBlocks();
-    choice.partialRows = persistentRows();
+    choice.numGroups = persistentGroups(a);
+    choice.partialRows = persistentRows(a);
     return choice;
   }
   const bool isHopper = choice.path == AttentionPath::kHopperPrefill;
@@ -156,7 +158,7 @@ int64_t boundOfPartialRows(const GranaryAttention& a) {
   const int64_t byBlocks = 2 * wantedBlocks() * (canBeWide ? kPrefillTileRows : kDecodeTileRows);
   const int64_t byShape = splits * a.numSeqs * a.maxQueryTokens * a.numQHeads;
   const int64_t split = splits == 1 ? 0 : byShape < byBlocks ? byShape : byBlocks;
-  const int64_t persistent = hasHopperKernels() && takesTiles(a) ? persistentRows() : 0;
+  const int64_t persistent = hasHopperKernels() && takesTiles(a) ? persistentRows(a) : 0;
   return split > persistent ? split : persistent;
 }
 

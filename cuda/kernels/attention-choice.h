@@ -15,7 +15,7 @@ struct AttentionChoice {
   int32_t tileRows;
   int32_t numTiles;   // a sequence and KV head
   int32_t numSplits;  // 1 where the merge kernel has nothing to do
-  int32_t numBlocks;  // of the persistent decode kernel
+  int32_t numGroups;  // of blocks of the persistent decode kernel
   int32_t minSplitKeys;
   int64_t partialRows;  // of partial results that the launch can leave
 };

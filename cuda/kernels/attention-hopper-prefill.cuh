@@ -15,7 +15,7 @@
 constexpr int kHopperPrefillRows = 128;
 constexpr int kHopperPrefillKeys = 128;
 constexpr int kWarpgroupThreads = 128;
-constexpr int kWarpgroupRows = 64;
+constexpr int kRunningRows = 64;
 constexpr int kWarpgroups = 2;  // that compute
 constexpr int kHopperPrefillThreads = (1 + kWarpgroups) * kWarpgroupThreads;
 constexpr int kHopperPrefillStages = 2;
@@ -100,8 +100,8 @@ __device__ __forceinline__ void copyWarpgroupQueries(const AttentionParams& p, c
                                                      unsigned target, int warpgroup) {
   constexpr int kChunks = kDim / kChunkElements;
   const auto* q = static_cast<const Bf16*>(p.q);
-  for (int i = threadIdx.x % kWarpgroupThreads; i < kWarpgroupRows * kChunks; i += kWarpgroupThreads) {
-    const int row = warpgroup * kWarpgroupRows + i / kChunks, chunk = i % kChunks;
+  for (int i = threadIdx.x % kWarpgroupThreads; i < kRunningRows * kChunks; i += kWarpgroupThreads) {
+    const int row = warpgroup * kRunningRows + i / kChunks, chunk = i % kChunks;
     const int packed = tile.firstRow + row, token = packed / p.group;
     const int head = tile.kvHead * p.group + packed % p.group;
     const bool isThere = token < tile.queries.numTokens && chunk * kChunkElements < p.headDim;
@@ -122,8 +122,7 @@ template <int kDim>
 struct PrefillWarpgroup {
   int warpgroup;
   bool takesTurns;           // false where it is alone
-  int first[2], last[2];     // keys that this lane's rows see
-  int wholeBegin, wholeEnd;  // every row of the warp sees all of [wholeBegin, wholeEnd)
+  RowKeys rows;
   unsigned queries, keyTiles, valueTiles;
 };
 
@@ -134,16 +133,16 @@ __device__ __forceinline__ PrefillWarpgroup<kDim> placeWarpgroup(const Attention
   PrefillWarpgroup<kDim> view;
   view.warpgroup = warpgroup;
   view.takesTurns = takesTurns;
-  const int warpRow = tile.firstRow + threadIdx.x % kWarpgroupThreads / kWarpSize * 16 + warpgroup * kWarpgroupRows;
+  const int warpRow = tile.firstRow + threadIdx.x % kWarpgroupThreads / kWarpSize * 16 + warpgroup * kRunningRows;
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
     const int position = tile.queries.firstPosition + (warpRow + threadIdx.x % kWarpSize / 4 + row * 8) / p.group;
-    view.first[row] = firstKeyOf(p, position);
-    view.last[row] = min(position, tile.range.end - 1);
+    view.rows.first[row] = firstKeyOf(p, position);
+    view.rows.last[row] = min(position, tile.range.end - 1);
   }
-  view.wholeEnd = min(tile.queries.firstPosition + warpRow / p.group + 1, tile.range.end);
-  view.wholeBegin = firstKeyOf(p, tile.queries.firstPosition + (warpRow + 15) / p.group);
-  view.queries = shared + warpgroup * kWarpgroupRows * kSwizzleRowBytes;
+  view.rows.wholeEnd = min(tile.queries.firstPosition + warpRow / p.group + 1, tile.range.end);
+  view.rows.wholeBegin = firstKeyOf(p, tile.queries.firstPosition + (warpRow + 15) / p.group);
+  view.queries = shared + warpgroup * kRunningRows * kSwizzleRowBytes;
   view.keyTiles = shared + HopperPrefillShape<kDim>::kTileBytes;
   view.valueTiles = view.keyTiles + kHopperPrefillStages * HopperPrefillShape<kDim>::kTileBytes;
   return view;
@@ -166,7 +165,7 @@ __device__ __forceinline__ void startScores(float (&scores)[kHopperPrefillKeys /
 
 // Starts output += weights * V of one stage.
 template <int kDim>
-__device__ __forceinline__ void startOutput(WarpgroupRows<kDim / 8>& rows,
+__device__ __forceinline__ void startOutput(RunningRows<kDim / 8>& rows,
                                             const unsigned (&weights)[kHopperPrefillKeys / 16][4],
                                             const PrefillWarpgroup<kDim>& view, int stage) {
   using Shape = HopperPrefillShape<kDim>;
@@ -195,28 +194,14 @@ __device__ __forceinline__ void clearRows(unsigned valueTile, int firstRow, int 
   waitNamedBarrier(kRowsBarrier + warpgroup, kWarpgroupThreads);
 }
 
-// Raw products into scores that are ready for weighKeys.
-template <int kDim>
-__device__ __forceinline__ void maskBlock(const AttentionParams& p, float (&scores)[kHopperPrefillKeys / 8][4],
-                                          const PrefillWarpgroup<kDim>& view, int firstKey, unsigned holes) {
-  if (p.softcap > 0.0f) {
-#pragma unroll
-    for (int i = 0; i < kHopperPrefillKeys / 2; ++i)
-      scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], p.scale, p.softcap);
-  }
-  if (holes != 0 || firstKey < view.wholeBegin || firstKey + kHopperPrefillKeys > view.wholeEnd) {
-    hideKeys<kHopperPrefillKeys>(scores, firstKey, view.first, view.last, holes);
-  }
-}
-
 // A computing warpgroup: its rows over all keys of the tile.
 template <int kDim>
 __device__ __forceinline__ void attendRows(const AttentionParams& p, const PrefillTile& tile,
                                            const PrefillWarpgroup<kDim>& view, PrefillRing& ring,
-                                           WarpgroupRows<kDim / 8>& rows) {
+                                           RunningRows<kDim / 8>& rows) {
   using Shape = HopperPrefillShape<kDim>;
   constexpr int kKeys = kHopperPrefillKeys;
-  const float scale = p.softcap > 0.0f ? kLog2E : p.scale * kLog2E;
+  const float scale = exponentScale(p);
   const bool leads = threadIdx.x % kWarpgroupThreads == 0;
   const int seqLen = tile.queries.firstPosition + tile.queries.numTokens;
   const int own = kTurnBarrier + view.warpgroup, other = kTurnBarrier + 1 - view.warpgroup;
@@ -252,7 +237,7 @@ __device__ __forceinline__ void attendRows(const AttentionParams& p, const Prefi
   passTurn(tile.range.begin);
   waitProducts<0>();
   releaseKeys();
-  maskBlock<kDim>(p, scores, view, tile.range.begin, holes);
+  maskKeys<kKeys>(p, scores, view.rows, tile.range.begin, holes);
   weighKeys<kKeys>(rows, scores, scale, rescale);
   packWeights<kKeys>(scores, weights);
   int key = tile.range.begin + kKeys;
@@ -266,7 +251,7 @@ __device__ __forceinline__ void attendRows(const AttentionParams& p, const Prefi
     passTurn(key);
     waitProducts<1>();
     releaseKeys();
-    maskBlock<kDim>(p, scores, view, key, holes);
+    maskKeys<kKeys>(p, scores, view.rows, key, holes);
     weighKeys<kKeys>(rows, scores, scale, rescale);
     waitProducts<0>();
     if (leads) arrive(sharedAddress(&ring.valuesEmpty[values.stage]));
@@ -282,15 +267,15 @@ __device__ __forceinline__ void attendRows(const AttentionParams& p, const Prefi
 
 template <int kDim>
 __device__ __forceinline__ void writeRows(const AttentionParams& p, const PrefillTile& tile,
-                                          WarpgroupRows<kDim / 8>& rows, int warpgroup) {
+                                          RunningRows<kDim / 8>& rows, int warpgroup) {
   const int lane = threadIdx.x % kWarpSize;
   const bool isPartial = p.numSplits > 1;
-  const float scale = p.softcap > 0.0f ? kLog2E : p.scale * kLog2E;
+  const float scale = exponentScale(p);
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
     rows.sum[row] += __shfl_xor_sync(kFullWarp, rows.sum[row], 1);
     rows.sum[row] += __shfl_xor_sync(kFullWarp, rows.sum[row], 2);
-    const int packed = tile.firstRow + warpgroup * kWarpgroupRows +
+    const int packed = tile.firstRow + warpgroup * kRunningRows +
                        threadIdx.x % kWarpgroupThreads / kWarpSize * 16 + lane / 4 + row * 8;
     const int token = packed / p.group, head = tile.kvHead * p.group + packed % p.group;
     if (token >= tile.queries.numTokens) continue;
@@ -323,6 +308,8 @@ __global__ void __launch_bounds__(kHopperPrefillThreads, 1)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(128) char memory[];
   __shared__ PrefillRing ring;
+  releaseNext();
+  waitForPrevious();
   const AttentionParams& p = params.p;
   PrefillTile tile;
   tile.seq = blockIdx.z;
@@ -335,7 +322,7 @@ __global__ void __launch_bounds__(kHopperPrefillThreads, 1)
   tile.range = rangeOfSplit(p, visibleKeys(p, tile.queries, index), blockIdx.x);
   if (tile.range.begin == tile.range.end) return;
   tile.table = p.pageTable + static_cast<long long>(p.tableRows[tile.seq]) * p.tableWidth;
-  const int numWarpgroups = numRows > kWarpgroupRows ? 2 : 1;
+  const int numWarpgroups = numRows > kRunningRows ? 2 : 1;
   const unsigned shared = (sharedAddress(memory) + kSwizzleAlignment - 1) & ~(kSwizzleAlignment - 1);
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < kHopperPrefillStages; ++stage) {
@@ -360,7 +347,7 @@ __global__ void __launch_bounds__(kHopperPrefillThreads, 1)
       const bool takesTurns = numWarpgroups == kWarpgroups;
       if (takesTurns && warpgroup == 1) arriveNamedBarrier(kTurnBarrier, 2 * kWarpgroupThreads);
       const auto view = placeWarpgroup<kDim>(p, tile, shared, warpgroup, takesTurns);
-      WarpgroupRows<kDim / 8> rows;
+      RunningRows<kDim / 8> rows;
       attendRows<kDim>(p, tile, view, ring, rows);
       writeRows<kDim>(p, tile, rows, warpgroup);
     }

@@ -1,11 +1,12 @@
-// Running softmax of a warpgroup's 64 query rows over tiles of kKeys scores in registers. Scores stay
-// unscaled, so that a weight is one multiply-add and one power of two; a softcap is applied before.
+// Running softmax over tiles of kKeys scores in registers, for the kernels of compute capability 9.0. A lane
+// owns two rows of its warp, l / 4 and 8 below, as matrix instructions lay them out. Scores stay unscaled, so
+// that a weight is one multiply-add and one power of two; a softcap is applied before.
 #pragma once
 #include "attention-params.cuh"
 
-// The lane's two rows: weight of a score s is 2^(s * scale - offset).
+// The lane's two rows; kColumns columns of eight output dimensions.
 template <int kColumns>
-struct WarpgroupRows {
+struct RunningRows {
   float maximum[2] = {-kInfinity, -kInfinity};  // unscaled
   float sum[2] = {};                            // of this lane's keys only; joined at the end
   float output[kColumns][4] = {};
@@ -34,10 +35,35 @@ __device__ __forceinline__ void hideKeys(float (&scores)[kKeys / 8][4], int firs
   }
 }
 
+// Keys that the lane's rows see, [first[i], last[i]], and that every row of its warp does.
+struct RowKeys {
+  int first[2], last[2];
+  int wholeBegin, wholeEnd;
+};
+
+// Raw products of the keys from `firstKey` on into scores that are ready for weighKeys.
+template <int kKeys>
+__device__ __forceinline__ void maskKeys(const AttentionParams& p, float (&scores)[kKeys / 8][4],
+                                         const RowKeys& rows, int firstKey, unsigned holes) {
+  if (p.softcap > 0.0f) {
+#pragma unroll
+    for (int i = 0; i < kKeys / 2; ++i)
+      scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], p.scale, p.softcap);
+  }
+  if (holes != 0 || firstKey < rows.wholeBegin || firstKey + kKeys > rows.wholeEnd) {
+    hideKeys<kKeys>(scores, firstKey, rows.first, rows.last, holes);
+  }
+}
+
+// What scores have to be multiplied with to become exponents of two, after maskKeys.
+__device__ __forceinline__ float exponentScale(const AttentionParams& p) {
+  return p.softcap > 0.0f ? kLog2E : p.scale * kLog2E;
+}
+
 // Moves the maximum and replaces scores by weights; `rescale` is what the output so far has to be multiplied
 // with.
 template <int kKeys, int kColumns>
-__device__ __forceinline__ void weighKeys(WarpgroupRows<kColumns>& rows, float (&scores)[kKeys / 8][4],
+__device__ __forceinline__ void weighKeys(RunningRows<kColumns>& rows, float (&scores)[kKeys / 8][4],
                                           float scale, float (&rescale)[2]) {
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
@@ -65,7 +91,7 @@ __device__ __forceinline__ void weighKeys(WarpgroupRows<kColumns>& rows, float (
 }
 
 template <int kColumns>
-__device__ __forceinline__ void rescaleOutput(WarpgroupRows<kColumns>& rows, const float (&rescale)[2]) {
+__device__ __forceinline__ void rescaleOutput(RunningRows<kColumns>& rows, const float (&rescale)[2]) {
 #pragma unroll
   for (int column = 0; column < kColumns; ++column) {
 #pragma unroll

@@ -1,7 +1,8 @@
-// Which keys a block of the persistent decode kernel works on. All (sequence, KV head) items are laid end to
-// end, cut into units of 64 keys, and every block takes an equal run of units, found on the device from the
+// Which keys a block of the persistent decode kernel works on. Blocks stand in groups, one block a KV head: the
+// blocks of a group read the same pages at about the same time, as memory likes it. The sequences, laid end to
+// end and cut into units of 64 keys, are dealt to the groups in equal runs, found on the device from the
 // lengths of the moment: blocks are as busy for mixed lengths as for equal ones, and a recorded graph stays
-// valid. An item that more than one block touches is shared: its parts meet in the merge.
+// valid. A sequence that more than one group touches is shared: its parts meet in the merge.
 #pragma once
 #include "attention-params.cuh"
 
@@ -23,30 +24,30 @@ __device__ __forceinline__ DecodeKeys decodeKeysOf(const AttentionParams& p, int
   return keys;
 }
 
-// How the units of a launch are dealt: the first `numWide` blocks take quotient + 1, the others quotient.
+// How the units are dealt: the first `numWide` groups take quotient + 1, the others quotient.
 struct UnitShares {
   int quotient, numWide;
 
-  __device__ __forceinline__ int firstOf(int block) const { return block * quotient + min(block, numWide); }
-  __device__ __forceinline__ int blockOf(int unit) const {
+  __device__ __forceinline__ int firstOf(int group) const { return group * quotient + min(group, numWide); }
+  __device__ __forceinline__ int groupOf(int unit) const {
     const int wide = numWide * (quotient + 1);
     return unit < wide ? unit / (quotient + 1) : numWide + (unit - wide) / quotient;
   }
 };
 
-// A block's walk over its run, item by item.
+// A group's walk over its run, sequence by sequence.
 struct DecodeWalk {
-  int seq, kvHead;
-  int unit;       // of the item, where this block enters it
-  int unitsLeft;  // of the block's run, from here
-  int position;   // of `unit` among all units of the launch
+  int seq;
+  int unit;       // of the sequence, where this group enters it
+  int unitsLeft;  // of the group's run, from here
+  int position;   // of `unit` among all units
   DecodeKeys keys;
 
   __device__ __forceinline__ bool isDone() const { return unitsLeft == 0; }
-  // Units of this item that are the block's.
+  // Units of this sequence that are the group's.
   __device__ __forceinline__ int numUnits() const { return min(keys.numUnits - unit, unitsLeft); }
   __device__ __forceinline__ int firstKey() const { return keys.begin + unit * kUnitKeys; }
-  __device__ __forceinline__ bool isWholeItem() const { return numUnits() == keys.numUnits; }
+  __device__ __forceinline__ bool isWhole() const { return numUnits() == keys.numUnits; }
 
   __device__ __forceinline__ void next(const AttentionParams& p) {
     const int done = numUnits();
@@ -54,8 +55,6 @@ struct DecodeWalk {
     position += done;
     unit = 0;
     if (unitsLeft == 0) return;
-    if (++kvHead < p.numKvHeads) return;
-    kvHead = 0;
     do {
       keys = decodeKeysOf(p, ++seq);
     } while (keys.numUnits == 0);
@@ -63,13 +62,14 @@ struct DecodeWalk {
 };
 
 struct DecodeStart {
-  int seq, unitsBefore;  // of the sequences before it, one KV head
+  int seq, unitsBefore;
 };
 
-// Finds the start of this block's run; every thread of the block takes part. `totals` holds a float a warp.
+// Finds the start of a group's run; every thread of the block takes part.
 template <int kThreads>
-__device__ __forceinline__ DecodeWalk startWalk(const AttentionParams& p, UnitShares& shares,
-                                                DecodeStart& start, int (&totals)[kThreads / kWarpSize]) {
+__device__ __forceinline__ DecodeWalk startWalk(const AttentionParams& p, int group, int numGroups,
+                                                UnitShares& shares, DecodeStart& start,
+                                                int (&totals)[kThreads / kWarpSize]) {
   const int each = (p.numSeqs + kThreads - 1) / kThreads, lane = threadIdx.x % kWarpSize;
   const int begin = min(static_cast<int>(threadIdx.x) * each, p.numSeqs), end = min(begin + each, p.numSeqs);
   int own = 0;
@@ -88,18 +88,17 @@ __device__ __forceinline__ DecodeWalk startWalk(const AttentionParams& p, UnitSh
     if (warp < static_cast<int>(threadIdx.x) / kWarpSize) before += totals[warp];
     total += totals[warp];
   }
-  const int numBlocks = gridDim.x, units = total * p.numKvHeads, block = blockIdx.x;
-  shares = UnitShares{units / numBlocks, units % numBlocks};
-  const int first = shares.firstOf(block);
+  shares = UnitShares{total / numGroups, total % numGroups};
+  const int first = shares.firstOf(group);
   DecodeWalk walk;
-  walk.unitsLeft = shares.firstOf(block + 1) - first;
+  walk.unitsLeft = shares.firstOf(group + 1) - first;
   walk.position = first;
   if (walk.unitsLeft == 0) return walk;
-  if (first >= before * p.numKvHeads && first < (before + own) * p.numKvHeads) {
+  if (first >= before && first < before + own) {
     int seq = begin;
     for (;; ++seq) {
       const int units = decodeKeysOf(p, seq).numUnits;
-      if (first < (before + units) * p.numKvHeads) break;
+      if (first < before + units) break;
       before += units;
     }
     start = DecodeStart{seq, before};
@@ -107,8 +106,6 @@ __device__ __forceinline__ DecodeWalk startWalk(const AttentionParams& p, UnitSh
   __syncthreads();
   walk.seq = start.seq;
   walk.keys = decodeKeysOf(p, walk.seq);
-  const int offset = first - start.unitsBefore * p.numKvHeads;
-  walk.kvHead = offset / walk.keys.numUnits;
-  walk.unit = offset % walk.keys.numUnits;
+  walk.unit = first - start.unitsBefore;
   return walk;
 }

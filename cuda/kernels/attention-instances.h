@@ -25,16 +25,17 @@ int32_t AttentionInstances<kDim>::prefill(dim3 grid, const AttentionParams& p) {
 }
 
 template <int kDim>
-int32_t AttentionInstances<kDim>::hopperDecode(int32_t numBlocks, const HopperDecodeParams& params) {
-  return launch<hopperDecodeKernel<kDim>>("attention", dim3(numBlocks), kHopperDecodeThreads,
-                                          HopperDecodeShape<kDim>::kSharedBytes, params);
+int32_t AttentionInstances<kDim>::hopperDecode(const HopperDecodeParams& params) {
+  return launchEarly<hopperDecodeKernel<kDim>>("attention", dim3(params.numGroups * params.p.numKvHeads),
+                                               kHopperDecodeThreads, HopperDecodeShape<kDim>::kSharedBytes,
+                                               params);
 }
 
 template <int kDim>
 int32_t AttentionInstances<kDim>::hopperPrefill(dim3 grid, const HopperPrefillParams& params) {
   if constexpr (kDim <= kHopperPrefillMaxDim) {
-    return launch<hopperPrefillKernel<kDim>>("attention", grid, kHopperPrefillThreads,
-                                             HopperPrefillShape<kDim>::kSharedBytes, params);
+    return launchEarly<hopperPrefillKernel<kDim>>("attention", grid, kHopperPrefillThreads,
+                                                  HopperPrefillShape<kDim>::kSharedBytes, params);
   } else {
     return fail(GRANARY_UNSUPPORTED, "attention: head dimension %d", params.p.headDim);
   }

@@ -18,7 +18,7 @@ template <int kDim>
 struct AttentionInstances {
   static int32_t decode(dim3 grid, int32_t sharedLimit, const AttentionParams& params);
   static int32_t prefill(dim3 grid, const AttentionParams& params);
-  static int32_t hopperDecode(int32_t numBlocks, const HopperDecodeParams& params);
+  static int32_t hopperDecode(const HopperDecodeParams& params);
   // Only up to kHopperPrefillMaxDim.
   static int32_t hopperPrefill(dim3 grid, const HopperPrefillParams& params);
   // Shared memory that the portable decode kernel cannot do without.

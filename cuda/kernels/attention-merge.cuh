@@ -14,6 +14,8 @@ template <typename T>
 __global__ void attentionMergeKernel(const __grid_constant__ AttentionParams p) {
   const int head = blockIdx.x * kMergeWarps + threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   const int token = blockIdx.y, seq = blockIdx.z;
+  releaseNext();
+  waitForPrevious();
   const SequenceQueries queries = queriesOf(p, seq);
   if (head >= p.numQHeads || token >= queries.numTokens) return;
   const int tile = (token * p.group + head % p.group) / p.tileRows;

@@ -103,7 +103,7 @@ int32_t launchHopper(const GranaryAttention& a, const AttentionChoice& choice, c
   const dim3 grid(choice.numSplits, a.numKvHeads * choice.numTiles, a.numSeqs);
   return withInstances(choice.paddedDim, [&](auto instances) {
     if (!isDecode) return instances.hopperPrefill(grid, HopperPrefillParams{keyMap, valueMap, p, boxRows});
-    return instances.hopperDecode(choice.numBlocks, HopperDecodeParams{keyMap, valueMap, p, boxRows});
+    return instances.hopperDecode(HopperDecodeParams{keyMap, valueMap, p, choice.numGroups, boxRows});
   });
 }
 
@@ -147,8 +147,8 @@ int32_t granary_attention(const GranaryAttention* args) {
   if (choice.numSplits == 1) return GRANARY_OK;
   const dim3 mergeGrid(ceilDivide(a.numQHeads, kMergeWarps), a.maxQueryTokens, a.numSeqs);
   return withFloat(a.dtype, [&](auto element) {
-    return launch<attentionMergeKernel<decltype(element)>>("attention merge", mergeGrid,
-                                                           kMergeWarps * kWarpSize, 0, p);
+    return launchEarly<attentionMergeKernel<decltype(element)>>("attention merge", mergeGrid,
+                                                                kMergeWarps * kWarpSize, 0, p);
   });
 }
 
