@@ -1,17 +1,21 @@
 // The C ABI that both kernel libraries export: libgranary_cuda.so and libgranary_cpu.so.
 //
 // Rules that hold for every function:
-// - It returns 0, or a GranaryStatus; granary_last_error() then gives one line of text for the calling thread.
-// - Ids, counts and lengths are int32, leading dimensions and strides int64. Addresses are device addresses (on the CPU
-//   library: ordinary ones) unless the name says host. 0 is "absent" for optional operands.
-// - Ops are enqueued in order on the library's one compute stream; the CPU library has finished when it returns.
-// - What changes between steps (ids, positions, lengths, tables, locations, seeds) is read from device buffers; the argument
-//   block holds only addresses, shapes and bounds, so an op can be recorded in a graph and replayed.
-// - Between capture begin and end no op allocates, synchronises, queries or loads a module (GRANARY_CAPTURE otherwise).
-// - Activations are row-major [rows, columns] in `dtype`; strides count elements. The CPU library takes f32 activations only;
-//   weights and KV may be f32 or bf16 there.
-// - Argument blocks are packed by hand: 8-byte members first, then 4-byte ones, size a multiple of 8. granary_sizeof(op)
-//   lets a caller check that its mirror of a block has the same size.
+// - It returns 0, or a GranaryStatus; granary_last_error() then gives one line of text for the calling
+//   thread.
+// - Ids, counts and lengths are int32, leading dimensions and strides int64. Addresses are device addresses
+//   (on the CPU library: ordinary ones) unless the name says host. 0 is "absent" for optional operands.
+// - Ops are enqueued in order on the library's one compute stream; the CPU library has finished when it
+//   returns.
+// - What changes between steps (ids, positions, lengths, tables, locations, seeds) is read from device
+//   buffers; the argument block holds only addresses, shapes and bounds, so an op can be recorded in a graph
+//   and replayed.
+// - Between capture begin and end no op allocates, synchronises, queries or loads a module (GRANARY_CAPTURE
+//   otherwise).
+// - Activations are row-major [rows, columns] in `dtype`; strides count elements. The CPU library takes f32
+//   activations only; weights and KV may be f32 or bf16 there.
+// - Argument blocks are packed by hand: 8-byte members first, then 4-byte ones, size a multiple of 8.
+//   granary_sizeof(op) lets a caller check that its mirror of a block has the same size.
 #pragma once
 #include <stdint.h>
 
@@ -32,7 +36,12 @@ typedef enum GranaryStatus {
   GRANARY_CAPTURE = 5,      // not allowed while a graph is being captured
 } GranaryStatus;
 
-typedef enum GranaryDtype { GRANARY_F32 = 0, GRANARY_BF16 = 1, GRANARY_F16 = 2, GRANARY_I32 = 3 } GranaryDtype;
+typedef enum GranaryDtype {
+  GRANARY_F32 = 0,
+  GRANARY_BF16 = 1,
+  GRANARY_F16 = 2,
+  GRANARY_I32 = 3,
+} GranaryDtype;
 
 typedef enum GranaryActivation {
   GRANARY_SILU = 0,       // silu(gate) * up
@@ -45,7 +54,11 @@ typedef enum GranaryRouting {
   GRANARY_TOPK_SOFTMAX = 2,        // top k of the logits, softmax over those k
 } GranaryRouting;
 
-typedef enum GranaryCopyKind { GRANARY_HOST_TO_DEVICE = 0, GRANARY_DEVICE_TO_HOST = 1, GRANARY_DEVICE_TO_DEVICE = 2 } GranaryCopyKind;
+typedef enum GranaryCopyKind {
+  GRANARY_HOST_TO_DEVICE = 0,
+  GRANARY_DEVICE_TO_HOST = 1,
+  GRANARY_DEVICE_TO_DEVICE = 2,
+} GranaryCopyKind;
 
 // Numbers of the argument blocks, for granary_sizeof.
 typedef enum GranaryOp {
@@ -75,7 +88,7 @@ typedef enum GranaryOp {
   GRANARY_OP_GATED_LINEAR = 23,
 } GranaryOp;
 
-// ---- library, device, memory ----------------------------------------------------------------------------------------
+// ---- library, device, memory ------------------------------------------------------------------------------
 
 typedef struct GranaryInit {
   int64_t workspaceBytes;  // fixed device workspace for products; 0 = the library's default
@@ -102,7 +115,8 @@ int32_t granary_abi_version(void);
 int32_t granary_sizeof(int32_t op);
 const char* granary_last_error(void);
 
-// Probes without initialising: 0 when this library could run here, else a status with the reason in granary_last_error.
+// Probes without initialising: 0 when this library could run
+// here, else a status with the reason in granary_last_error.
 int32_t granary_probe(int32_t deviceOrdinal);
 int32_t granary_init(const GranaryInit* args);
 int32_t granary_shutdown(void);
@@ -134,10 +148,11 @@ void* granary_capture_end(void);
 int32_t granary_graph_launch(granary_address graph);
 int32_t granary_graph_destroy(granary_address graph);
 
-// ---- weights ----------------------------------------------------------------------------------------------------------
+// ---- weights ----------------------------------------------------------------------------------------------
 
-// Rows [sourceRow, sourceRow + rows) and columns [sourceColumn, sourceColumn + columns) of a row-major host matrix become rows
-// [row, row + rows) of a prepared weight of `totalRows` x `columns`. Several calls may fill one prepared weight (q, k and v).
+// Rows [sourceRow, sourceRow + rows) and columns [sourceColumn, sourceColumn + columns)
+// of a row-major host matrix become rows [row, row + rows) of a prepared weight of
+// `totalRows` x `columns`. Several calls may fill one prepared weight (q, k and v).
 typedef struct GranaryWeight {
   granary_address hostSource;  // row-major [?, sourceStride] in sourceDtype; unaligned allowed
   granary_address prepared;    // from granary_alloc(granary_weight_bytes(this))
@@ -152,13 +167,15 @@ typedef struct GranaryWeight {
 // Bytes of the prepared weight (uses totalRows, columns, dtype); negative on bad arguments.
 int64_t granary_weight_bytes(const GranaryWeight* args);
 int32_t granary_prepare_weight(const GranaryWeight* args);
-// 1 when a prepared weight of this dtype has plain row-major layout, so that a mapped file can be used in place.
+// 1 when a prepared weight of this dtype has plain row-major
+// layout, so that a mapped file can be used in place.
 int32_t granary_weight_is_plain(int32_t dtype);
 
-// Synthetic values in place of a host source. For element i of the tensor (row-major over tensorColumns, u32):
-// h = mix(mix(i ^ a) + b), x = ((h >> 8) + 0.5) / 2^23 - 1, value = offset + scale * sqrt(3) * x in float64, then rounded to f32
-// and to bf16 (nearest even) whatever the prepared dtype. mix(x): x ^= x>>16; x *= 0x21f0aaad; x ^= x>>15; x *= 0x735a2d97;
-// x ^= x>>15. `weight` names the place as above; its source members give the range of the tensor, hostSource is ignored.
+// Synthetic values in place of a host source. For element i of the tensor (row-major, u32):
+//   h = mix(mix(i ^ a) + b), x = ((h >> 8) + 0.5) / 2^23 - 1, value = offset + scale * sqrt(3) * x
+// in float64, then rounded to f32 and to bf16 (nearest even) whatever the prepared dtype.
+//   mix(x): x ^= x>>16; x *= 0x21f0aaad; x ^= x>>15; x *= 0x735a2d97; x ^= x>>15
+// `weight` names the place as above; its source members give the range of the tensor, hostSource is ignored.
 typedef struct GranarySynthesize {
   GranaryWeight weight;
   int64_t firstElement;  // index of the tensor element at source row 0, column 0 (a slice of a larger tensor)
@@ -167,7 +184,7 @@ typedef struct GranarySynthesize {
 } GranarySynthesize;
 int32_t granary_synthesize(const GranarySynthesize* args);
 
-// ---- ops --------------------------------------------------------------------------------------------------------------
+// ---- ops --------------------------------------------------------------------------------------------------
 
 // out[r] = table[ids[r]] * scale; a negative id gives a zero row.
 typedef struct GranaryEmbedding {
@@ -180,7 +197,8 @@ typedef struct GranaryEmbedding {
 } GranaryEmbedding;
 int32_t granary_embedding(const GranaryEmbedding* args);
 
-// residual (if any) += x, stored; out = y * rsqrt(mean(y^2) + eps) * (weight + weightOffset) with y = residual or x.
+// residual (if any) += x, stored; with y = residual or x:
+//   out = y * rsqrt(mean(y^2) + eps) * (weight + weightOffset)
 typedef struct GranaryRmsNorm {
   granary_address x, residual, weight, out;  // weight f32 or dtype (weightDtype); out may be x
   int64_t xStride, residualStride, outStride;
@@ -214,9 +232,10 @@ typedef struct GranaryRopeTable {
 } GranaryRopeTable;
 int32_t granary_rope_table(const GranaryRopeTable* args);
 
-// One row of qkv is [numQHeads * headDim | numKvHeads * headDim | numKvHeads * vHeadDim]. Per head: optional RMS norm of q and k,
-// optional rotation of the first 2 * pairs dimensions, q written to qOut, k and v rounded to kvDtype and written at their location.
-// Location l: page l / pageSize, row l % pageSize; row address = cache + page * pageStrideBytes + row * heads * dim * element.
+// One row of qkv is [numQHeads * headDim | numKvHeads * headDim | numKvHeads * vHeadDim]. Per head: optional
+// RMS norm of q and k, optional rotation of the first 2 * pairs dimensions, q written to qOut, k and v
+// rounded to kvDtype and written at their location. Location l: page l / pageSize, row l % pageSize;
+//   row address = cache + page * pageStrideBytes + row * heads * dim * element.
 // A negative location writes nothing. 0 for kCache and vCache: no cache write.
 typedef struct GranaryQkv {
   granary_address qkv;        // dtype [rows, qkvStride]
@@ -236,11 +255,13 @@ typedef struct GranaryQkv {
 } GranaryQkv;
 int32_t granary_qkv(const GranaryQkv* args);
 
-// Attention over paged KV. Sequence s has queries in rows [queryStarts[s], queryStarts[s + 1]) or, with queryStarts = 0, exactly
-// tokensPerRow of them from row s * tokensPerRow. Its last query stands at position seqLens[s] - 1; a query at position p sees
-// keys max(0, p - windowLeft) .. p (windowLeft < 0: from 0). seqLens[s] = 0: the sequence is padding, nothing is written.
+// Attention over paged KV. Sequence s has queries in rows [queryStarts[s], queryStarts[s + 1]) or, with
+// queryStarts = 0, exactly tokensPerRow of them from row s * tokensPerRow. Its last query stands at position
+// seqLens[s] - 1; a query at position p sees keys max(0, p - windowLeft) .. p (windowLeft < 0: from 0).
+// seqLens[s] = 0: the sequence is padding, nothing is written.
 // Page of key j: pageTable[tableRows[s] * tableWidth + j / pageSize]; pages <= 0 are holes and skipped.
-// score = softcap ? softcap * tanh(q.k * scale / softcap) : q.k * scale; sinks add exp(sink[head]) to the denominator.
+// score = softcap ? softcap * tanh(q.k * scale / softcap) : q.k * scale;
+// sinks add exp(sink[head]) to the denominator.
 typedef struct GranaryAttention {
   granary_address q;            // dtype [rows, numQHeads * headDim]
   granary_address kCache, vCache;
@@ -276,7 +297,8 @@ typedef struct GranaryGlu {
 } GranaryGlu;
 int32_t granary_glu(const GranaryGlu* args);
 
-// The two together: out = activation(x * gate^T) * (x * up^T), gate the first `columns` rows of the weight, up the others.
+// The two together: out = activation(x * gate^T) * (x * up^T),
+// gate the first `columns` rows of the weight, up the others.
 typedef struct GranaryGatedLinear {
   granary_address x;       // dtype [rows, inColumns]
   granary_address weight;  // prepared [2 * columns, inColumns]
@@ -299,10 +321,12 @@ typedef struct GranaryMoeRoute {
 } GranaryMoeRoute;
 int32_t granary_moe_route(const GranaryMoeRoute* args);
 
-// out[r] = sum over j of weights[r][j] * down_e(activation(gate_e x) * (up_e x)), e = ids[r][j], in the order of j.
+// out[r] = sum over j of weights[r][j] * down_e(activation(gate_e x) * (up_e x)),
+// e = ids[r][j], in the order of j.
 typedef struct GranaryMoeExperts {
   granary_address x;                // dtype [rows, hidden]
-  granary_address gateUp, down;     // prepared: expert e is rows [e * 2 * inner, ...) of gateUp, [e * hidden, ...) of down
+  // Prepared: expert e is rows [e * 2 * inner, ...) of gateUp and [e * hidden, ...) of down.
+  granary_address gateUp, down;
   granary_address gateUpBias, downBias;  // f32 [numExperts, 2 * inner], [numExperts, hidden] or 0
   granary_address ids, weights;
   granary_address residual;         // dtype [rows, hidden] or 0
@@ -324,7 +348,8 @@ typedef struct GranaryGatherRows {
 } GranaryGatherRows;
 int32_t granary_gather_rows(const GranaryGatherRows* args);
 
-// ids[r] stays where it is not negative, else becomes lastTokens[-ids[r] - 1]: the token that the sampler left for that slot.
+// ids[r] stays where it is not negative, else becomes lastTokens[-ids[r] - 1]:
+// the token that the sampler left for that slot.
 typedef struct GranaryResolveTokens {
   granary_address ids, lastTokens;
   int32_t rows, numSlots;
@@ -339,8 +364,8 @@ typedef struct GranaryLogSoftmax {
 } GranaryLogSoftmax;
 int32_t granary_log_softmax(const GranaryLogSoftmax* args);
 
-// The k best of each row of log-probabilities, descending, ties to the lower id; and of chosen[r] (>= 0) its value and its rank,
-// counted from 1: 1 + the number of strictly greater entries.
+// The k best of each row of log-probabilities, descending, ties to the lower id; and of chosen[r] (>= 0) its
+// value and its rank, counted from 1: 1 + the number of strictly greater entries.
 typedef struct GranaryTopLogprobs {
   granary_address logprobs;                   // f32 [rows, columns]
   granary_address chosen;                     // int32 [rows] or 0
@@ -368,16 +393,18 @@ typedef struct GranarySamplingParams {
   int32_t reserved0, reserved1;
 } GranarySamplingParams;    // 64 bytes
 
-// Samples one token a row. Order: penalties, biases, suppression, mask, temperature, min-p, top-k, top-p, then the draw:
-// u = (philox4x32-10(key = seed, counter = {position, choice, draw, 0}).x + 0.5) / 2^32, the first token in ascending id
-// order whose cumulative kept probability exceeds u times the kept total. A row whose logits hold a NaN or no finite value
-// yields -1. slots[r] < 0: padding, the row is skipped. logits are changed in place.
+// Samples one token a row. Order: penalties, biases, suppression, mask, temperature, min-p, top-k, top-p, then
+// the draw: the first token in ascending id order whose cumulative kept probability exceeds u times the kept
+// total, with u = (philox4x32-10(key = seed, counter = {position, choice, draw, 0}).x + 0.5) / 2^32.
+// A row whose logits hold a NaN or no finite value yields -1. slots[r] < 0: padding, the row is skipped.
+// logits are changed in place.
 typedef struct GranarySample {
   granary_address logits;         // f32 [rows, vocab]
   granary_address slots;          // int32 [rows]
   granary_address positions;      // int32 [rows]: position of the token being sampled
   granary_address params;         // GranarySamplingParams [numSlots]
-  granary_address counts;         // uint32 [numSlots, vocab] or 0: bit 31 = in the prompt, low bits = times in the output
+  granary_address counts;         // uint32 [numSlots, vocab] or 0: bit 31 = in the prompt,
+                                  // low bits = times in the output
   granary_address biasIds;        // int32 [numSlots, biasCapacity]
   granary_address biasValues;     // f32 [numSlots, biasCapacity]
   granary_address suppressedIds;  // int32 [numSlots, suppressedCapacity]
@@ -425,7 +452,8 @@ typedef struct GranaryZeroBlocks {
 } GranaryZeroBlocks;
 int32_t granary_zero_blocks(const GranaryZeroBlocks* args);
 
-// For every pair and field: payload of block sourceIds[i] of sources[f] -> block destinationIds[i] of destinations[f].
+// For every pair and field: payload of block sourceIds[i] of
+// sources[f] -> block destinationIds[i] of destinations[f].
 typedef struct GranaryCopyBlocks {
   granary_address sources, destinations;  // GranaryField [numFields], equal payloads
   granary_address sourceIds, destinationIds;
