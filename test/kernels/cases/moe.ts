@@ -93,17 +93,20 @@ interface ExpertsShape {
   readonly residual?: boolean;
 }
 
+/** Behind each row; aligned rows where the shape could go to tensor cores. */
+const gapOf = ({ hidden }: ExpertsShape) => (hidden % 64 === 0 ? 8 : 2);
+
 function expertOperands(shape: ExpertsShape, dtype: ActivationDtype) {
   const { numExperts, topK, hidden, inner, weightDtype } = shape;
   const random = new Random(hidden + inner);
   const choice = chooseAll(coarseLogits(numExperts), numExperts, topK, "softmaxTopKNorm");
   return {
-    x: randomMatrix(random, rows, hidden, { gap: 2, dtype }),
+    x: randomMatrix(random, rows, hidden, { gap: gapOf(shape), dtype }),
     gateUp: rounded(random.normals(numExperts * 2 * inner * hidden, 1 / Math.sqrt(hidden)), weightDtype),
     down: rounded(random.normals(numExperts * hidden * inner, 1 / Math.sqrt(inner)), weightDtype),
     gateUpBias: random.normals(numExperts * 2 * inner),
     downBias: random.normals(numExperts * hidden),
-    residual: randomMatrix(random, rows, hidden, { gap: 2, dtype }),
+    residual: randomMatrix(random, rows, hidden, { gap: gapOf(shape), dtype }),
     ids: choice.ids,
     weights: Float32Array.from(choice.weights),
   };
@@ -143,7 +146,7 @@ function expertsCase(shape: ExpertsShape): KernelCase {
       const residual = buffers.putFloats(given.residual.values, dtype);
       const ids = buffers.put(given.ids);
       const weights = buffers.put(given.weights);
-      const out = buffers.putFloats(blankMatrix(rows, hidden, 2).values, dtype);
+      const out = buffers.putFloats(blankMatrix(rows, hidden, gapOf(shape)).values, dtype);
       const op = device.op("moeExperts", {
         gateUp: buffers.putWeight(given.gateUp, numExperts * 2 * inner, hidden, weightDtype),
         down: buffers.putWeight(given.down, numExperts * hidden, inner, weightDtype),
@@ -189,7 +192,7 @@ function expertsCase(shape: ExpertsShape): KernelCase {
       const out = computeMatrix(
         rows,
         hidden,
-        2,
+        gapOf(shape),
         (r, c) => (answers[r]?.[c] as number) + (shape.residual ? at(given.residual, r, c) : 0),
       );
       return { out };
@@ -213,5 +216,23 @@ export const moeCases: readonly KernelCase[] = [
     weightDtype: "bfloat16",
     biases: true,
     residual: true,
+  }),
+  expertsCase({
+    numExperts: 6,
+    topK: 2,
+    hidden: 128,
+    inner: 64,
+    activation: "silu",
+    weightDtype: "bfloat16",
+    biases: true,
+    residual: true,
+  }),
+  expertsCase({
+    numExperts: 8,
+    topK: 3,
+    hidden: 64,
+    inner: 192,
+    activation: "geluTanh",
+    weightDtype: "bfloat16",
   }),
 ];
