@@ -393,9 +393,9 @@ typedef struct GranarySamplingParams {
   int32_t reserved0, reserved1;
 } GranarySamplingParams;    // 64 bytes
 
-// Samples one token a row. Order: penalties, biases, suppression, mask, temperature, min-p, top-k, top-p, then
-// the draw: the first token in ascending id order whose cumulative kept probability exceeds u times the kept
-// total, with u = (philox4x32-10(key = seed, counter = {position, choice, draw, 0}).x + 0.5) / 2^32.
+// Samples one token a row. Order: penalties, biases, suppression, mask, temperature, min-p, top-k, top-p,
+// then the draw: the first token in ascending id order whose cumulative kept probability exceeds u times the
+// kept total, with u = (philox4x32-10(key = seed, counter = {position, choice, draw, 0}).x + 0.5) / 2^32.
 // A row whose logits hold a NaN or no finite value yields -1. slots[r] < 0: padding, the row is skipped.
 // logits are changed in place.
 typedef struct GranarySample {
