@@ -119,6 +119,8 @@ export class RequestProgressKeeper {
     const numPages = Math.floor(frontier / this.#settings.prefixGranularity);
     if (numPages <= chain.numKnown) return 0;
     chain.extend(numPages, tokens, this.#coordinator.hasher, this.#coordinator.buffers);
+    const endsPrompt = numPages * this.#settings.prefixGranularity === request.prefillTokens;
+    completed.repeatPage = endsPrompt ? numPages - 1 : 0;
     return numPages;
   }
 }

@@ -37,6 +37,8 @@ export interface NaiveProgress {
   readonly boundaries: readonly number[];
   readonly streams: boolean;
   readonly computed: number;
+  /** Tokens of the whole prompt. */
+  readonly prompt: number;
 }
 
 export interface NaiveTransfer {
@@ -364,6 +366,15 @@ export class NaiveCache {
       this.#register(spec, table, progress.pages, from * r, to * r, kind, epoch, streams);
     else if (spec.kind === "slidingWindow") {
       const begin = Math.max(0, to * r - this.lookback(spec));
+      if (to * this.P === progress.prompt) {
+        const again = Math.max(0, (to - 1) * r - this.lookback(spec));
+        const last = Math.min(begin, (to - 1) * r);
+        const known = new Set(this.index[spec.group].entries.keys());
+        this.#register(spec, table, progress.pages, again, last, kind, epoch, false);
+        for (const entry of this.index[spec.group].entries.values()) {
+          if (!known.has(entry.key)) entry.worthHost = false;
+        }
+      }
       this.#register(spec, table, progress.pages, begin, to * r, kind, epoch, true);
     } else if (stateKind > 0) {
       for (const boundary of boundaries) {
@@ -391,6 +402,8 @@ export class NaiveCache {
       const key = this.key(spec, pages, slot);
       const wasKnown = this.index[spec.group].entries.has(key);
       const canonical = this.index[spec.group].register(block, key, kind, epoch, slot);
+      const entry = this.index[spec.group].entryOf(canonical);
+      if (streams && entry !== undefined) entry.worthHost = true;
       if (canonical !== block) {
         canonical.owners++;
         table.slots[slot] = canonical;

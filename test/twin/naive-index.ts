@@ -8,6 +8,7 @@ export interface NaiveEntry {
   kind: number;
   epoch: number;
   acquired: boolean;
+  worthHost: boolean;
 }
 
 export class NaiveIndex {
@@ -30,7 +31,7 @@ export class NaiveIndex {
       known.epoch = epoch;
       return known.block;
     }
-    const entry = { key, block, index, kind, epoch, acquired: false };
+    const entry = { key, block, index, kind, epoch, acquired: false, worthHost: true };
     block.owners++;
     this.entries.set(key, entry);
     this.#byBlock.set(block, entry);

@@ -379,7 +379,16 @@ export class NaiveScheduler {
   }
 
   #nothing(r: NaiveRequest): NaiveProgress {
-    const none = { from: 0, to: 0, kind: 0, stateKind: 0, boundaries: [], streams: false, computed: -1 };
+    const none = {
+      from: 0,
+      to: 0,
+      kind: 0,
+      stateKind: 0,
+      boundaries: [],
+      streams: false,
+      computed: -1,
+      prompt: r.prefill,
+    };
     return { pages: this.pages(r), ...none };
   }
 
@@ -403,6 +412,7 @@ export class NaiveScheduler {
       boundaries: r.boundaries,
       streams,
       computed: at,
+      prompt: r.prefill,
     };
   }
 
@@ -541,7 +551,8 @@ export class NaiveScheduler {
       if (spec.replayable) continue;
       const slots = P / spec.blockGranularity;
       const { entries } = this.cache.index[spec.group];
-      const queue = (key: string) => entries.has(key) && this.cache.pending.push({ group: spec.group, key });
+      const queue = (key: string) =>
+        entries.get(key)?.worthHost === true && this.cache.pending.push({ group: spec.group, key });
       if (spec.kind !== "state") {
         for (let slot = 0; slot < r.known * slots; slot++) queue(this.cache.key(spec, pages, slot));
         continue;

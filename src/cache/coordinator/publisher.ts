@@ -47,7 +47,7 @@ export class Publisher {
     } else if (group.spec.kind === "slidingWindow") {
       const begin = Math.max(0, end - group.matcher.lookbackBlocks);
       this.#publishRepeatWindow(group, table, progress, begin, epoch);
-      this.#registerSlots(group, table, chain, begin, end, kind, epoch, completed);
+      this.#registerSlots(group, table, chain, begin, end, completed.boundaryKind, epoch, completed);
     } else this.#publishSnapshots(group, table, chain, completed, progress.stateBoundaries, epoch);
   }
 
@@ -73,6 +73,30 @@ export class Publisher {
         `pages [${firstPage}, ${endPage}) are not all in a table of ${table.length} blocks`,
       );
       this.#registerSlots(group, table, chain, firstPage * r, endPage * r, kind, epoch, undefined);
+    }
+  }
+
+  /**
+   * A prompt that ends at a page boundary resumes one page before it when it is sent again,
+   * so what that page's window reads in front of the last one's is kept too.
+   * It is not worth a place on Host.
+   */
+  #publishRepeatWindow(
+    group: CacheGroup,
+    table: BlockTable,
+    { completed, chain }: RequestProgress,
+    windowBegin: number,
+    epoch: number,
+  ): void {
+    if (completed.repeatPage === 0) return;
+    const end = completed.repeatPage * group.geometry.blocksPerPrefixPage;
+    const begin = Math.max(0, end - group.matcher.lookbackBlocks);
+    const last = Math.min(end, windowBegin, table.length);
+    for (let slot = begin; slot < last; slot++) {
+      const block = table.at(slot);
+      const isNew = block !== 0 && !group.index.isCached(block);
+      this.#registerSlots(group, table, chain, slot, slot + 1, completed.boundaryKind, epoch, undefined);
+      if (isNew && table.at(slot) === block) group.index.setWorthHost(block, false);
     }
   }
 
@@ -118,6 +142,7 @@ export class Publisher {
       const page = Math.floor(slot / r);
       const wasCached = index.isCached(block);
       const canonical = index.register(block, chain.words, page * 8, slot - page * r, kind, epoch, slot);
+      if (streams) index.setWorthHost(canonical, true);
       if (canonical !== block) allocator.replace(table, slot, canonical);
       else if (!wasCached) streamTo?.queueStore(spec.group, block);
     }

@@ -13,6 +13,8 @@ export class CompletedPages {
   boundaryKind: BoundaryKind = boundaryKind.chunk;
   /** Kind for state groups. */
   stateKind: BoundaryKind = boundaryKind.chunk;
+  /** When the range ends a whole prompt at a page boundary: the page count from which the same prompt would resume. */
+  repeatPage = 0;
   /** Newly published blocks also go to Host. */
   streamToHost = false;
 
@@ -23,6 +25,7 @@ export class CompletedPages {
   clear(): void {
     this.firstNewPage = 0;
     this.numPages = 0;
+    this.repeatPage = 0;
   }
 }
 

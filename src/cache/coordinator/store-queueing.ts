@@ -30,7 +30,7 @@ export function queueChainStores(
       for (let slot = 0; slot < chain.numKnown * r; slot++) {
         const page = Math.floor(slot / r);
         const block = group.index.find(chain.words, page * 8, slot - page * r);
-        if (block !== 0) tier.queueStore(group.spec.group, block);
+        if (block !== 0 && group.index.isWorthHost(block)) tier.queueStore(group.spec.group, block);
       }
     }
   }

@@ -24,6 +24,7 @@ export interface CacheMutationSink {
 
 const cachedBit = 4;
 const acquiredBit = 8;
+const deviceOnlyBit = 16;
 const kindMask = 3;
 
 export class PrefixCacheIndex implements SoleOwnerObserver {
@@ -80,6 +81,16 @@ export class PrefixCacheIndex implements SoleOwnerObserver {
 
   epochOf(block: BlockId): number {
     return this.#orderOf(block).epochOf(block);
+  }
+
+  /** Says whether an entry is worth a place on Host; a new one is. */
+  setWorthHost(block: BlockId, isWorthHost: boolean): void {
+    if (isWorthHost) this.#flags[block] &= ~deviceOnlyBit;
+    else this.#flags[block] |= deviceOnlyBit;
+  }
+
+  isWorthHost(block: BlockId): boolean {
+    return (this.#flags[block] & deviceOnlyBit) === 0;
   }
 
   /** Whether a cached block is owned by the index alone. */
@@ -211,7 +222,8 @@ export class PrefixCacheIndex implements SoleOwnerObserver {
 
   #classOf(block: BlockId): EvictionClass {
     if (this.#ranking !== "open") return 1;
-    return this.#flags[block] <= cachedBit && this.#logicalIndexes[block] >= 0 ? 0 : 1;
+    const isUnhitChunk = (this.#flags[block] & (kindMask | acquiredBit)) === 0;
+    return isUnhitChunk && this.#logicalIndexes[block] >= 0 ? 0 : 1;
   }
 
   /**
