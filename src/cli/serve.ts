@@ -3,6 +3,7 @@ import { EngineWorkerClient } from "../engine/engine-worker-client";
 import type { ModelCard } from "../server/dependencies";
 import { createServer, listen } from "../server/server";
 import { ModelTokenizer } from "../tokenizer/model-tokenizer";
+import { writeDump } from "./dump";
 import { engineOptions } from "./engine-setup";
 import { lineLog } from "./line-log";
 import { locateModel, type ModelSource, readModelTexts, samplingDefaults } from "./model-source";
@@ -30,10 +31,11 @@ async function startEngine(
       progress.close();
       for (const line of report) runtime.err(`${line}\n`);
     },
-    onFailure: (error) => {
+    onFailure: (error, dump) => {
       progress.close();
       if (!isReady) return;
-      runtime.err(`granary: the engine stopped: ${error}\n`);
+      const place = dump === undefined ? "" : `; its state is in ${writeDump(dump, runtime)}`;
+      runtime.err(`granary: the engine stopped: ${error}${place}\n`);
       onFailure();
     },
   });

@@ -56,6 +56,10 @@ export class ChoiceTable {
     return this.#entries.get(id)?.live.get(index);
   }
 
+  all(): readonly Choice[] {
+    return [...this.#entries.values()].flatMap(({ live }) => [...live.values()]);
+  }
+
   /** Siblings that may start now; each is handed out once. */
   release(id: number): readonly Choice[] {
     const entry = this.#entries.get(id);

@@ -28,7 +28,7 @@ export interface EngineWorkerEvents {
   onProgress?(stage: string, fraction: number): void;
   onReady?(report: readonly string[]): void;
   /** The engine is gone without having been asked to. */
-  onFailure?(error: string): void;
+  onFailure?(error: string, dump: string | undefined): void;
 }
 
 export class EngineWorkerClient implements EngineClient {
@@ -168,7 +168,7 @@ export class EngineWorkerClient implements EngineClient {
         break;
       case "stopped":
         if (message.error === undefined) this.#end();
-        else this.#fail(message.error);
+        else this.#fail(message.error, message.dump);
         break;
     }
   }
@@ -193,7 +193,7 @@ export class EngineWorkerClient implements EngineClient {
   }
 
   /** Every open choice ends with an error; nothing is taken any more. */
-  #fail(error: string): void {
+  #fail(error: string, dump?: string): void {
     if (this.#state === "failed" || this.#state === "draining") {
       this.#stopped.resolve();
       return;
@@ -208,6 +208,6 @@ export class EngineWorkerClient implements EngineClient {
     this.#live.clear();
     for (const resolve of this.#flushes.values()) resolve(false);
     this.#end();
-    this.#events.onFailure?.(error);
+    this.#events.onFailure?.(error, dump);
   }
 }

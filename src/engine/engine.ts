@@ -63,6 +63,21 @@ export class Engine {
     );
   }
 
+  /** Everything a reader of a failure wants to see, as JSON; changes nothing. */
+  dumpState(): string {
+    const choices = this.#choices.all().map(({ request, index, handle, numGenerated }) => ({
+      request: request.id,
+      choice: index,
+      handle,
+      promptTokens: request.tokens.length,
+      numGenerated,
+      stop: request.stop,
+    }));
+    const plansOut = this.#plansOut.map(({ planId, forward }) => ({ planId, rows: forward.rows.length }));
+    const scheduler = this.#parts.scheduler.gauges();
+    return JSON.stringify({ limits: this.limits, scheduler, plansOut, choices }, undefined, 1);
+  }
+
   /** Gives back what the engine took; it must be idle and is not used again. */
   close(): void {
     this.#parts.release?.();

@@ -110,7 +110,12 @@ export type EngineMessage =
     }
   | { readonly kind: "flushed"; readonly id: number; readonly cleared: boolean }
   /** The engine's thread is done; with `error` it failed and nothing will be answered any more. */
-  | { readonly kind: "stopped"; readonly error?: string };
+  | {
+      readonly kind: "stopped";
+      readonly error?: string;
+      /** Of a broken invariant: the engine's state as JSON. */
+      readonly dump?: string;
+    };
 
 /** What a server must know to refuse a request before it is queued. */
 export interface EngineLimits {

@@ -3,6 +3,7 @@
  * long as there is work, reading its port between steps.
  */
 import { isMainThread, type MessagePort, parentPort } from "node:worker_threads";
+import type { Engine } from "./engine";
 import type { EngineOptions } from "./engine-options";
 import { loadEngine } from "./load-engine";
 import { Intake, runLoop } from "./loop";
@@ -16,9 +17,10 @@ export interface WorkerStart {
 
 async function main({ options, port }: WorkerStart): Promise<void> {
   const post = (message: EngineMessage) => port.postMessage(message);
+  const random = new Uint32Array(1);
+  let engine: Engine | undefined;
   try {
-    const random = new Uint32Array(1);
-    const engine = loadEngine(
+    engine = loadEngine(
       options,
       {
         post,
@@ -31,14 +33,18 @@ async function main({ options, port }: WorkerStart): Promise<void> {
     await runLoop(engine, new Intake(port, engine));
     post({ kind: "stopped" });
   } catch (error) {
-    post({ kind: "stopped", error: describeFailure(error) });
+    post({ kind: "stopped", ...describeFailure(error, engine) });
   }
 }
 
-function describeFailure(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  // A caller's mistake is one sentence; our own needs the place.
-  return error.name === "InvariantError" ? `${error.message}\n${error.stack ?? ""}` : error.message;
+/** A sentence for a fault that has a name; for anything else also where it happened and how the engine stood. */
+export function describeFailure(
+  error: unknown,
+  engine: Pick<Engine, "dumpState"> | undefined,
+): { readonly error: string; readonly dump?: string } {
+  if (!(error instanceof Error)) return { error: String(error) };
+  if (engine === undefined) return { error: error.message };
+  return { error: error.message, dump: `${error.stack ?? error.message}\n${engine.dumpState()}\n` };
 }
 
 if (!isMainThread) {
