@@ -98,6 +98,48 @@ describe("a body that is no request", () => {
   });
 });
 
+describe("a body that costs more to complain about than to read", () => {
+  const server = serverUnderTest();
+  const depth = 100_000;
+  const lists = `${"[".repeat(depth)}${"]".repeat(depth)}`;
+  const objects = `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
+  const routes = [path, "/v1/completions", "/v1/responses", "/tokenize", "/detokenize"];
+  const bodies = [
+    lists,
+    `{"prompt":${lists},"messages":${lists},"input":${lists},"tokens":${lists}}`,
+    `{"prompt":${objects},"messages":[${objects}],"input":${objects},"tokens":${objects}}`,
+    `{"model":5,"extra":${objects}}`,
+    `{"model":5,"extra":"${"x".repeat(8_000_000)}"}`,
+    `{"prompt":[${"[[1,1,1]],".repeat(100_000)}5],"messages":[${"5,".repeat(500_000)}5],"model":5}`,
+  ];
+
+  test.each(routes)("is refused at once by %s", async (route) => {
+    for (const body of bodies) {
+      const beginMs = performance.now();
+      const error = await errorOf(server.post(route, body));
+      expect(error.status).toBe(400);
+      expect(performance.now() - beginMs).toBeLessThan(2_000);
+    }
+  });
+
+  test("names the field in it that will not do", async () => {
+    const param = async (body: object) => (await errorOf(server.post(path, body))).param;
+    expect(await param({ messages, n: "2" })).toBe("n");
+    expect(await param({ messages: [{ role: "user" }, { role: 5 }] })).toBe("messages[1].role");
+    expect(await param({ messages, stream_options: { include_usage: 1 } })).toBe("stream_options");
+    expect(await param({})).toBe("messages");
+  });
+
+  test("is still described by its fields in the API's description", async () => {
+    const { paths } = await bodyOf(await server.get("/openapi"));
+    for (const route of routes) {
+      const { schema } = paths[route].post.requestBody.content["application/json"];
+      expect(schema.type).toBe("object");
+      expect(Object.keys(schema.properties)).toContain("model");
+    }
+  });
+});
+
 describe("a wrong address", () => {
   const server = serverUnderTest();
 

@@ -7,6 +7,7 @@ import OpenAI from "openai";
 import { ResponsesWS } from "openai/resources/responses/ws";
 import { maxChainedResponses } from "../../src/limits";
 import { ResponseChain } from "../../src/server/responses/response-chain";
+import { ResponsesConnection } from "../../src/server/responses/responses-connection";
 import { bodyOf, type Json, readEvents, serverUnderTest } from "./server-under-test";
 
 const path = "/v1/responses";
@@ -104,6 +105,17 @@ describe("POST /v1/responses", () => {
       status: 400,
       param,
     });
+  });
+
+  test.each(["n", "prompt_logprobs"])("refuses %s, of which it could only show a part", async (field) => {
+    const server = await serverSaying("Hello!");
+    for (const value of [3, "3"]) {
+      const response = await server.post(path, { input: "hi", [field]: value });
+      expect(response.status).toBe(400);
+      expect((await bodyOf(response)).error.param).toBe(field);
+    }
+    expect((await server.post(path, { input: "hi", [field]: null })).status).toBe(200);
+    expect(server.engine.requests).toHaveLength(1);
   });
 
   test("streams typed, numbered events that say what the object says", async () => {
@@ -286,6 +298,16 @@ describe("the WebSocket, by the official client", () => {
       type: "response.failed",
       response: { status: "failed" },
     });
+  });
+});
+
+describe("a connection whose peer does not read", () => {
+  test("asks the engine for nothing when the first event cannot be sent", async () => {
+    const server = await serverSaying("Hello!");
+    const connection = new ResponsesConnection(server.context, { send: () => false });
+    connection.receive({ type: "response.create", input: "hi" });
+    await Bun.sleep(20);
+    expect(server.engine.requests).toEqual([]);
   });
 });
 

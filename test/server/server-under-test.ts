@@ -1,7 +1,9 @@
 /** The app over a fake engine and the byte-level tokenizer, and the few calls that tests make of it. */
 import { readFileSync } from "node:fs";
-import type { ServerOptions } from "../../src/server/dependencies";
+import type { ServerDependencies, ServerOptions } from "../../src/server/dependencies";
+import { ServerMetrics } from "../../src/server/metrics/server-metrics";
 import { createServer, listen } from "../../src/server/server";
+import { Heartbeat } from "../../src/server/stream/heartbeat";
 import type { ModelTokenizerOptions } from "../../src/tokenizer/model-tokenizer";
 import { ModelTokenizer } from "../../src/tokenizer/model-tokenizer";
 import { readTokenizerFiles } from "../../src/tokenizer/tokenizer-files";
@@ -31,7 +33,7 @@ export function serverUnderTest(setup: ServerSetup = {}) {
   const engine = setup.engine ?? new FakeEngine(setup.script);
   const tokenizer = setup.tokenizer ?? byteLevelTokenizer();
   const errors: string[] = [];
-  const app = createServer({
+  const dependencies: ServerDependencies = {
     engine,
     tokenizer,
     model: {
@@ -47,7 +49,8 @@ export function serverUnderTest(setup: ServerSetup = {}) {
       warn: () => {},
       error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`),
     },
-  });
+  };
+  const app = createServer(dependencies);
   const request = (path: string, init?: RequestInit) =>
     app.handle(new Request(`http://localhost${path}`, init));
   const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
@@ -58,6 +61,12 @@ export function serverUnderTest(setup: ServerSetup = {}) {
     });
   return {
     app,
+    /** What a route is given; its metrics and heartbeat are not the app's own. */
+    context: {
+      ...dependencies,
+      metrics: new ServerMetrics(engine, dependencies.options.version),
+      heartbeat: new Heartbeat(dependencies.clock),
+    },
     engine,
     tokenizer,
     /** What was logged as error: tests that expect none check it. */

@@ -83,8 +83,12 @@ export class Generation {
     this.#numOpenChoices = numChoices;
   }
 
-  /** Submits every prompt. The listener is only called after this returns, or not at all. */
+  /**
+   * Submits every prompt, unless it was aborted before. The listener is only called after this returns, or
+   * not at all.
+   */
   start(): void {
+    if (this.#isOver) return;
     const { prompts, sampling, numChoices, namespaceRoot, logprobs, promptLogprobs } = this.#request;
     prompts.forEach((tokens, promptIndex) => {
       const ticket = this.#dependencies.engine.submit(

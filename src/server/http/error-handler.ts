@@ -1,5 +1,4 @@
 /** Every failure of a route, whoever noticed it, as an OpenAI error. */
-import type { ValidationError } from "elysia";
 import { GranaryError } from "../../assert";
 import { MessageError } from "../../tokenizer/chat-messages";
 import type { Log } from "../dependencies";
@@ -21,7 +20,6 @@ export function toApiError(code: string | number, error: unknown, log: Log): Api
     return invalidParam(`messages[${error.index}]`, `messages[${error.index}]: ${error.message}`);
   }
   if (error instanceof GranaryError) return fromGranaryError(error, log);
-  if (code === "VALIDATION") return fromValidation(error as ValidationError);
   if (code === "PARSE")
     return new ApiError(400, "The request body is not valid JSON.", { code: "invalid_json" });
   if (error instanceof RangeError && /call stack/i.test(error.message)) {
@@ -41,18 +39,4 @@ function fromGranaryError(error: GranaryError, log: Log): ApiError {
   }
   log.error("a request failed", { code: error.code, error: error.message });
   return new ApiError(500, error.message, { code: error.code });
-}
-
-function fromValidation(error: ValidationError): ApiError {
-  const first = error.valueError;
-  const path = first?.path ?? "";
-  const param = path
-    .split("/")
-    .slice(1)
-    .reduce(
-      (name, key) => (/^\d+$/.test(key) ? `${name}[${key}]` : name === "" ? key : `${name}.${key}`),
-      "",
-    );
-  if (param === "") return new ApiError(400, "The request body must be a JSON object.");
-  return invalidParam(param, `${param} has the wrong type or is missing.`, "invalid_type");
 }

@@ -1,16 +1,22 @@
 /** Reads a request body as JSON, within the largest size and the longest time that a body may take. */
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { bodyDeadlineMs, maxRequestBodyBytes } from "../../limits";
 import { ApiError } from "./api-error";
+import { bodyCheck } from "./body-check";
+
+type BodyParser = (context: { request: Request }) => Promise<unknown>;
 
 /**
- * The `parse` of every route with a body; the name behind the function tells the API's description what is
- * read. It stands at the routes because a parser of the whole app would also run for a WebSocket's upgrade
- * and spoil it.
+ * What a route with a body says of it. `body` types and describes it; it is checked where it is parsed. The
+ * name behind the parser tells the API's description what is read. It stands at the routes because a parser
+ * of the whole app would also run for a WebSocket's upgrade and spoil it.
  */
-export const jsonBody: [(context: { request: Request }) => Promise<unknown>, "json"] = [
-  ({ request }) => readJsonBody(request),
-  "json",
-];
+export function jsonBody<Schema extends TSchema>(schema: Schema) {
+  const check = bodyCheck(schema);
+  const parser: BodyParser = async ({ request }) => check(await readJsonBody(request));
+  const parse: [BodyParser, "json"] = [parser, "json"];
+  return { body: Type.Unsafe<Static<Schema>>(schema), parse };
+}
 
 /** The parsed body, or an ApiError of status 400, 408, 413 or 415. */
 export async function readJsonBody(request: Request, deadlineMs = bodyDeadlineMs): Promise<unknown> {

@@ -98,13 +98,25 @@ function earlierMessages(
   );
 }
 
+/** Fields that must be absent, null or false; completions take the last one, a response cannot show it. */
+const refusedFields = [
+  "conversation",
+  "prompt",
+  "background",
+  "context_management",
+  "moderation",
+  "prompt_logprobs",
+] as const;
+
 function refuseForResponses(body: ResponseBody): void {
-  for (const field of ["conversation", "prompt", "background", "context_management", "moderation"] as const) {
-    const value = (body as Record<string, unknown>)[field];
+  const fields = body as Record<string, unknown>;
+  for (const field of refusedFields) {
+    const value = fields[field];
     if (value !== undefined && value !== null && value !== false) {
       throw unsupportedParam(field, `${field} is not supported by this server.`);
     }
   }
+  if ((fields.n ?? 1) !== 1) throw unsupportedParam("n", "A response has one choice: n must be 1.");
   const format = isObject(body.text) ? body.text.format : undefined;
   if (isObject(format) && format.type !== "text") {
     throw unsupportedParam("text.format", "Only the text format 'text' is supported.");

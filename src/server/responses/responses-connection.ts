@@ -3,13 +3,13 @@
  * connection, and the running one can be cancelled. Knows a socket only as something that sends text and
  * closes.
  */
-import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { maxQueuedSocketRequests } from "../../limits";
 import type { JsonObject } from "../../tokenizer/json";
 import { isObject } from "../../tokenizer/json";
 import type { ServerContext } from "../dependencies";
 import { Generation } from "../generation/generation";
 import { ApiError, invalidParam } from "../http/api-error";
+import { bodyCheck } from "../http/body-check";
 import { toApiError } from "../http/error-handler";
 import { RequestTimer } from "../metrics/request-timer";
 import { type ResponseBody, responseBody } from "../schema/response";
@@ -30,7 +30,7 @@ interface RunningResponse {
   readonly done: () => void;
 }
 
-const bodyCheck = TypeCompiler.Compile(responseBody);
+const checkBody = bodyCheck(responseBody);
 
 export class ResponsesConnection {
   readonly #context: ServerContext;
@@ -176,9 +176,5 @@ function parseEvent(message: unknown): JsonObject {
 /** Some clients wrap the body of the request in `response`. */
 function readBody(event: JsonObject): ResponseBody {
   const { type: _type, ...fields } = event;
-  const body = isObject(fields.response) ? fields.response : fields;
-  if (bodyCheck.Check(body)) return body;
-  const path = bodyCheck.Errors(body).First()?.path ?? "";
-  const param = path.split("/").slice(1).join(".");
-  throw invalidParam(param, `${param} has the wrong type.`, "invalid_type");
+  return checkBody(isObject(fields.response) ? fields.response : fields);
 }

@@ -28,8 +28,7 @@ export function chatCompletions(context: ServerContext) {
     ({ body, request, server }) =>
       holdOpen(context, server, request, (release) => answer(context, body, request.signal, release)),
     {
-      body: chatCompletionBody,
-      parse: jsonBody,
+      ...jsonBody(chatCompletionBody),
       detail: { summary: "Continue a conversation", tags: ["Generation"] },
     },
   );

@@ -36,7 +36,7 @@ export function completions(context: ServerContext) {
     "/v1/completions",
     ({ body, request, server }) =>
       holdOpen(context, server, request, (release) => answer(context, body, request.signal, release)),
-    { body: completionBody, parse: jsonBody, detail: { summary: "Continue a text", tags: ["Generation"] } },
+    { ...jsonBody(completionBody), detail: { summary: "Continue a text", tags: ["Generation"] } },
   );
 }
 

@@ -20,7 +20,7 @@ export function responses(context: ServerContext) {
       "/v1/responses",
       ({ body, request, server }) =>
         holdOpen(context, server, request, (release) => answer(context, body, request.signal, release)),
-      { body: responseBody, parse: jsonBody, detail: { summary: "One response", tags: ["Generation"] } },
+      { ...jsonBody(responseBody), detail: { summary: "One response", tags: ["Generation"] } },
     )
     .get("/v1/responses", upgradeRequired, {
       detail: { summary: "Responses over a WebSocket", tags: ["Generation"] },

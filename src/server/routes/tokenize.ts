@@ -30,8 +30,7 @@ export function tokenize(context: ServerContext) {
         };
       },
       {
-        body: tokenizeBody,
-        parse: jsonBody,
+        ...jsonBody(tokenizeBody),
         detail: { summary: "The tokens of a text or a conversation", tags: ["Tokens"] },
       },
     )
@@ -44,7 +43,7 @@ export function tokenize(context: ServerContext) {
         const options = { skipSpecialTokens: false, atTextStart: true };
         return { prompt: decodeTokens(tokenizer.vocabulary, ids, options) };
       },
-      { body: detokenizeBody, parse: jsonBody, detail: { summary: "The text of tokens", tags: ["Tokens"] } },
+      { ...jsonBody(detokenizeBody), detail: { summary: "The text of tokens", tags: ["Tokens"] } },
     );
 }
 
