@@ -340,11 +340,9 @@ describe("namespaces", () => {
     d.submit("a", tokens(4), { namespaceRoot: root });
     d.runToEnd("a", 1);
     const parent = new DataView(root.buffer, root.byteOffset).getBigUint64(0, true);
-    expect(d.scheduler.drainKvEvents()).toMatchObject(
-      [{ tokenIds: [], parentBlockHash: parent }, { tokenIds: [] }]
-        .slice(0, 2)
-        .filter((_, i) => i < d.scheduler.gauges().cachedBlocks),
-    );
+    const [first, ...others] = d.scheduler.drainKvEvents();
+    expect(first).toMatchObject({ tokenIds: [], parentBlockHash: parent });
+    for (const event of others) expect(event).toMatchObject({ tokenIds: [] });
   });
 });
 
@@ -378,8 +376,9 @@ describe("a prompt that is cached whole", () => {
           return sent(d, `second${length}`, prompt);
         });
         expect(hits).toEqual([0, 0, 0, 64, 64, 64, 128, 128, 192]);
+        // A window is kept where a chunk ended and at the prompt's end; a snapshot only at the prompt's end.
         const shorter = tokens(100, 10_000 * lengths.length);
-        expect(sent(d, "shorter", shorter)).toBe(groups.length === 2 ? 64 : T === 64 ? 0 : 0);
+        expect(sent(d, "shorter", shorter)).toBe(groups.length === 2 && T === 64 ? 64 : 0);
       });
     }
   }
