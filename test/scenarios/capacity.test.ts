@@ -1,3 +1,4 @@
+/** What the capacity model says a request needs, block by block, against figures worked out by hand. */
 import { describe, expect } from "bun:test";
 import { CapacityModel } from "../../src/scheduler/capacity-model";
 import { Scheduler } from "../../src/scheduler/scheduler";

@@ -1,3 +1,4 @@
+/** How large a chunk is and what it demands of each group. */
 import { describe, expect } from "bun:test";
 import { GroupDemand } from "../../src/cache/coordinator/group-demand";
 import {

@@ -1,3 +1,4 @@
+/** The decode side of a disaggregated deployment: destinations, landings, and what state adds to them. */
 import { describe, expect } from "bun:test";
 import type { ExecutionPlan } from "../../src/scheduler/plan";
 import { Driver, F, idsOf, M, rowOf, type Setup, shape, tableOf, tokens, zeroed } from "../scheduler/driver";

@@ -1,3 +1,4 @@
+/** Prefixes found on the device: who hits what, and when it may be taken. */
 import { describe, expect } from "bun:test";
 import { Driver, extent, F, rowOf, type Setup, shape, tableOf, tokens, W } from "../scheduler/driver";
 import { scenario } from "./scenario";

@@ -1,3 +1,4 @@
+/** The scheduler as whoever drives it sees it: handles, gauges, plans, misuse. */
 import { describe, expect } from "bun:test";
 import {
   Driver,

@@ -1,3 +1,4 @@
+/** Groups of one kind and of several over one pool. */
 import { describe, expect } from "bun:test";
 import { numAvailableLcmBlocks } from "../../src/cache/coordinator/capacity-views";
 import { blocksOf, CacheDriver, chunk, F, W } from "../cache/cache-driver";

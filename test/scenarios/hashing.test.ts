@@ -1,3 +1,4 @@
+/** Identities of prefix pages and of cache events, against published vectors. */
 import { describe, expect, test } from "bun:test";
 import { Int32BufferPool } from "../../src/cache/core/int32-buffer-pool";
 import { namespaceRoot } from "../../src/cache/prefix/namespace-root";

@@ -1,3 +1,4 @@
+/** Generation that is paid for in advance, and what a retraction does to it. */
 import { describe, expect } from "bun:test";
 import { Int32BufferPool } from "../../src/cache/core/int32-buffer-pool";
 import type { RequestSpec } from "../../src/scheduler/config";

@@ -1,3 +1,4 @@
+/** Blocks on their way to Host memory and back. */
 import { describe, expect } from "bun:test";
 import type { ExecutionPlan } from "../../src/scheduler/plan";
 import { Driver, extent, F, idsOf, rowOf, type Setup, shape, tableOf, tokens, W } from "../scheduler/driver";

@@ -1,3 +1,4 @@
+/** A request from submission to its end, in every kind of group. */
 import { describe, expect } from "bun:test";
 import type { ExecutionPlan } from "../../src/scheduler/plan";
 import { Driver, extent, F, idsOf, rowOf, shape, tableOf, tokens, W, zeroed } from "../scheduler/driver";

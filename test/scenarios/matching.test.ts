@@ -1,3 +1,4 @@
+/** The boundary that all groups can resume at, and clearing what is cached. */
 import { describe, expect } from "bun:test";
 import { CacheGroup } from "../../src/cache/cache-group";
 import { deviceBoundaryResidency } from "../../src/cache/coordinator/boundary-residency";

@@ -1,3 +1,4 @@
+/** Where blocks lie in the pool, who owns them, and which slot a request holds. */
 import { describe, expect } from "bun:test";
 import { BlockPool } from "../../src/cache/core/block-pool";
 import { CacheBlockRefs } from "../../src/cache/core/cache-block-refs";

@@ -1,3 +1,4 @@
+/** The prefill side of a disaggregated deployment, and the events about what it caches. */
 import { describe, expect } from "bun:test";
 import { Driver, extent, F, idsOf, M, rowOf, type Setup, shape, tableOf, tokens } from "../scheduler/driver";
 import { scenario } from "./scenario";

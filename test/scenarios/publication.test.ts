@@ -1,3 +1,4 @@
+/** When computed history and state become visible to others. */
 import { describe, expect } from "bun:test";
 import { GroupDemand } from "../../src/cache/coordinator/group-demand";
 import { queueChainStores } from "../../src/cache/coordinator/store-queueing";

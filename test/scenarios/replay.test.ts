@@ -1,3 +1,4 @@
+/** Sliding groups that are rebuilt by feeding a bounded window again. */
 import { describe, expect } from "bun:test";
 import {
   Driver,

@@ -1,3 +1,4 @@
+/** Who gives way when the pool is full, and how it comes back. */
 import { describe, expect } from "bun:test";
 import { Driver, extent, F, idsOf, M, rowOf, shape, tableOf, tokens } from "../scheduler/driver";
 import { scenario } from "./scenario";

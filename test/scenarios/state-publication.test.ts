@@ -1,3 +1,4 @@
+/** Snapshots that a prefill leaves behind, and which of them others may resume at. */
 import { describe, expect } from "bun:test";
 import type { ExecutionPlan } from "../../src/scheduler/plan";
 import { Driver, extent, F, idsOf, M, rowOf, type Setup, shape, tableOf, tokens } from "../scheduler/driver";

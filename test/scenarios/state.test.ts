@@ -1,3 +1,4 @@
+/** Models with recurrent state: prefill, promotion, and the published end of a prompt. */
 import { describe, expect } from "bun:test";
 import {
   Driver,

@@ -1,3 +1,4 @@
+/** Blocks in far storage: operations of one plan, policies, keys. */
 import { describe, expect } from "bun:test";
 import {
   canClearDeviceCache,

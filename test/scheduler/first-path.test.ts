@@ -1,3 +1,4 @@
+/** The shortest way through the scheduler: admit, compute, decode, finish, hit. */
 import { describe, expect, test } from "bun:test";
 import { Driver, extent, F, idsOf, M, rowOf, shape, tableOf, tokens, W, zeroed } from "./driver";
 

@@ -1,3 +1,4 @@
+/** Seeded storms over the whole scheduler, with its books walked and its twin beside it. */
 import { describe, expect, test } from "bun:test";
 import { InvariantError } from "../../src/assert";
 import { CacheBlockRefs } from "../../src/cache/core/cache-block-refs";

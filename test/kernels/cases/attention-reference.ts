@@ -1,5 +1,5 @@
 /** Attention by plain loops in double precision. */
-import { type AttentionOperands, type AttentionShape, attentionScale, numRows } from "./attention";
+import { type AttentionOperands, type AttentionShape, attentionScale, numRows } from "./attention-shape";
 import { at, untouched } from "./operands";
 
 /** Rows of K and V of one key, or undefined in a hole. */

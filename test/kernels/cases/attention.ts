@@ -3,43 +3,15 @@
  * padding, odd widths, both KV dtypes. Rows are the queries of all sequences; a piece of them is a batch of
  * shorter chunks, down to one token each.
  */
-import { type Device, type Dtype, dtypeBytes } from "../../../ffi/device";
+import { type Device, dtypeBytes } from "../../../ffi/device";
 import { rounded } from "../support/bfloat16";
 import { Buffers } from "../support/buffers";
 import { Random } from "../support/random";
 import { attentionReference } from "./attention-reference";
+import { type AttentionOperands, type AttentionShape, attentionScale, numRows } from "./attention-shape";
 import type { ActivationDtype, KernelCase } from "./kernel-case";
-import { blankMatrix, dtypeNumber, type Matrix, randomMatrix } from "./operands";
+import { blankMatrix, dtypeNumber, randomMatrix } from "./operands";
 
-export interface AttentionShape {
-  /** Of each sequence: tokens already in the cache, and queries behind them. */
-  readonly sequences: readonly (readonly [number, number])[];
-  readonly numQHeads: number;
-  readonly numKvHeads: number;
-  readonly headDim: number;
-  readonly vHeadDim?: number;
-  readonly pageSize: number;
-  readonly kvDtype: Dtype;
-  readonly window?: number;
-  readonly softcap?: number;
-  readonly sinks?: boolean;
-  readonly holes?: boolean;
-}
-
-export interface AttentionOperands {
-  readonly q: Matrix;
-  readonly k: Float32Array;
-  readonly v: Float32Array;
-  readonly sinks: Float32Array;
-  /** [sequences, tableWidth]; 0 = hole. */
-  readonly pages: Int32Array;
-  readonly tableWidth: number;
-  readonly kPageElements: number;
-  readonly vPageElements: number;
-}
-
-export const numRows = (shape: AttentionShape): number => shape.sequences.reduce((sum, [, n]) => sum + n, 0);
-export const attentionScale = (shape: AttentionShape): number => Math.fround(1.3 / Math.sqrt(shape.headDim));
 const pageGap = 5;
 
 /** Pages in random order, page 0 left alone; with holes, a third of the pages that no query stands on. */
@@ -70,12 +42,23 @@ export function attentionOperands(shape: AttentionShape, dtype: ActivationDtype)
     values.fill(Number.NaN, 0, elements); // whoever reads page 0 shows it
     return values;
   };
+  const [k, v] = [cache(kPageElements), cache(vPageElements)];
+  const pages = pageTable(shape, random, tableWidth);
+  sequences.forEach(([cached, queries], s) => {
+    for (const position of shape.poison ? [0, cached + queries - 1] : []) {
+      const page = pages[s * tableWidth + Math.floor(position / pageSize)] as number;
+      const [poisoned, elements, dim] =
+        shape.poison === "keys" ? [k, kPageElements, headDim] : [v, vPageElements, vHeadDim];
+      const row = page * elements + (position % pageSize) * numKvHeads * dim;
+      poisoned.fill(Number.NaN, row, row + numKvHeads * dim);
+    }
+  });
   return {
     q: randomMatrix(random, numRows(shape), numQHeads * headDim, { gap: 3, dtype }),
-    k: cache(kPageElements),
-    v: cache(vPageElements),
+    k,
+    v,
     sinks: random.normals(numQHeads, 2),
-    pages: pageTable(shape, random, tableWidth),
+    pages,
     tableWidth,
     kPageElements,
     vPageElements,
@@ -225,6 +208,25 @@ export const attentionCases: readonly KernelCase[] = [
     sinks: true,
   }),
   attentionCase({ ...common, sequences: [[300, 100]], window: 64, softcap: 20, numQHeads: 10, headDim: 64 }),
+  attentionCase({
+    ...common,
+    sequences: [
+      [0, 57],
+      [30, 23],
+    ],
+    window: 11,
+    poison: "values",
+  }),
+  attentionCase({
+    ...common,
+    sequences: [
+      [3, 40],
+      [47, 1],
+    ],
+    window: 9,
+    poison: "keys",
+    kvDtype: "bfloat16",
+  }),
 ];
 
 /** Every query group size from 1 to 8, and heads that do not fill a tile. */
