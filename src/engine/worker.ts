@@ -37,7 +37,9 @@ async function main({ options, port }: WorkerStart): Promise<void> {
   }
 }
 
-/** A sentence for a fault that has a name; for anything else also where it happened and how the engine stood. */
+/**
+ * A sentence for a fault that has a name; for anything else also where it happened and how the engine stood.
+ */
 export function describeFailure(
   error: unknown,
   engine: Pick<Engine, "dumpState"> | undefined,

@@ -1,4 +1,7 @@
-/** What sampling promises beyond its cases: the random numbers, the borders of the filters, the distribution, broken rows. */
+/**
+ * What sampling promises beyond its cases: the random numbers,
+ * the borders of the filters, the distribution, broken rows.
+ */
 import { afterAll, describe, expect, test } from "bun:test";
 import { Buffers } from "./support/buffers";
 import { loadCpuLibrary, openCpuDevice } from "./support/open-device";

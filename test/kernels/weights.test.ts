@@ -1,4 +1,6 @@
-/** Prepared weights: plain layout, every source dtype, ranges of rows and columns, and the synthetic values. */
+/**
+ * Prepared weights: plain layout, every source dtype, ranges of rows and columns, and the synthetic values.
+ */
 import { ptr } from "bun:ffi";
 import { afterAll, describe, expect, test } from "bun:test";
 import { fromBfloat16, toBfloat16 } from "./support/bfloat16";

@@ -7,8 +7,8 @@ namespace granary::GRANARY_ISA {
 
 // Within 1.02 ulp of e^x for every float, subnormal results included; 0 below -104, +inf above 88.73, NaN for
 // NaN. x = n ln 2 + r with |r| <= ln 2 / 2; ln 2 is subtracted in two parts, e^r is a polynomial, and 2^n is
-// applied in two halves, the first of them exact, so that a subnormal result is rounded once. min and max hand
-// on a NaN in x because their second operand wins.
+// applied in two halves, the first of them exact, so that a subnormal result is rounded once. min and max
+// hand on a NaN in x because their second operand wins.
 GRANARY_INLINE Vec16 exp(Vec16 x) {
   const Vec16 clamped = max(broadcast(-105.0f), min(broadcast(89.0f), x));
   const Vec16 n = roundToEven(mul(clamped, broadcast(1.44269504088896341f)));

@@ -13,7 +13,10 @@ export class CompletedPages {
   boundaryKind: BoundaryKind = boundaryKind.chunk;
   /** Kind for state groups. */
   stateKind: BoundaryKind = boundaryKind.chunk;
-  /** When the range ends a whole prompt at a page boundary: the page count from which the same prompt would resume. */
+  /**
+   * When the range ends a whole prompt at a page boundary:
+   * the page count from which the same prompt would resume.
+   */
   repeatPage = 0;
   /** Newly published blocks also go to Host. */
   streamToHost = false;
