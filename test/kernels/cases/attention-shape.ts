@@ -15,6 +15,8 @@ export interface AttentionShape {
   readonly softcap?: number;
   readonly sinks?: boolean;
   readonly holes?: boolean;
+  /** Where a cached row at either end of every sequence holds no numbers. */
+  readonly poison?: "keys" | "values";
 }
 
 export interface AttentionOperands {
