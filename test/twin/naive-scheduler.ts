@@ -3,37 +3,13 @@
  * requests that is filtered anew each time. Tables are compared with the real one's after every plan.
  */
 import type { SchedulerSettings } from "../../src/scheduler/settings";
-import { NaiveCache, type NaiveDemand, type NaiveProgress, type NaiveTable } from "./naive-cache";
+import { NaiveCache, type NaiveDemand, type NaiveProgress } from "./naive-cache";
+import { chunkDemands, chunkSize } from "./naive-chunk";
 import type { NaiveBlock } from "./naive-pool";
+import { type NaiveRequest, type NaiveState, newRequest } from "./naive-request";
 import { startStores } from "./naive-tiers";
 
-type State = "submitted" | "prefilling" | "prefillDone" | "decoding" | "retracted";
-
-export interface NaiveRequest {
-  readonly id: string;
-  readonly namespace: string;
-  readonly prompt: number;
-  readonly maxNew: number;
-  readonly maxCached: number;
-  tokens: number[];
-  prefill: number;
-  state: State;
-  tables: NaiveTable[];
-  slot: number;
-  epoch: number;
-  known: number;
-  promotion: number;
-  boundaries: number[];
-  begin: number;
-  end: number;
-  inFlight: number;
-  reserve: number;
-  retractions: number;
-  retractedAt: number;
-  recoverable: boolean;
-  resumes: boolean;
-  landed: number;
-}
+export type { NaiveRequest };
 
 export interface NaiveRow {
   readonly id: string;
@@ -79,31 +55,8 @@ export class NaiveScheduler {
   }
 
   submit(id: string, tokens: readonly number[], maxNew: number, maxCached: number, namespace: string): void {
-    this.requests.push({
-      id,
-      namespace,
-      prompt: tokens.length,
-      maxNew,
-      maxCached,
-      tokens: [...tokens],
-      prefill: tokens.length,
-      state: "submitted",
-      tables: this.s.specs.map(() => this.cache.table()),
-      slot: 0,
-      epoch: 0,
-      known: 0,
-      promotion: 0,
-      boundaries: [],
-      begin: 0,
-      end: 0,
-      inFlight: 0,
-      reserve: 0,
-      retractions: 0,
-      retractedAt: 0,
-      recoverable: false,
-      resumes: false,
-      landed: 0,
-    });
+    const tables = this.s.specs.map(() => this.cache.table());
+    this.requests.push(newRequest(id, namespace, tokens, maxNew, maxCached, tables));
   }
 
   plan(): NaivePlan {
@@ -179,7 +132,7 @@ export class NaiveScheduler {
     return r.state !== "submitted" && r.state !== "retracted";
   }
 
-  #some(state: State): boolean {
+  #some(state: NaiveState): boolean {
     return this.requests.some((r) => r.state === state);
   }
 
@@ -246,29 +199,6 @@ export class NaiveScheduler {
     }
   }
 
-  #chunkSize(first: number, isFirst: boolean, left: number, promotion: number): number {
-    const { prefixGranularity: P, replayWindowTokens: RW, hasStateGroup } = this.s;
-    const budget = this.#budget - (isFirst ? Math.min(RW, first) : 0);
-    if (budget <= 0) return 0;
-    const plain = Math.min(budget, left);
-    let n = plain;
-    if (hasStateGroup || promotion > 0) {
-      if (promotion > first) n = Math.min(n, promotion - first);
-      if (n < left) {
-        const past = first % P;
-        if (past !== 0) n = budget >= P - past ? P - past : 0;
-        else n -= n % P;
-      }
-    }
-    if (n === 0) return 0;
-    const keep = (chunk: number) => {
-      const rest = left - chunk;
-      return RW === 0 || rest === 0 || rest >= RW ? chunk : Math.max(0, left - RW);
-    };
-    const kept = keep(n);
-    return kept > 0 || n === plain ? kept : keep(plain);
-  }
-
   /** With its hit, and without it when nobody else could be in the way. */
   #tryChunk(r: NaiveRequest): Outcome {
     const outcome = this.#chunk(r, true);
@@ -292,11 +222,19 @@ export class NaiveScheduler {
     }
     const begin = probe?.host ?? r.end;
     const promotion = probe === undefined ? r.promotion : probe.closed > probe.host ? probe.closed : 0;
-    const size = this.#chunkSize(begin, isFirst, r.prefill - begin, promotion > begin ? promotion : 0);
+    const size = chunkSize(
+      this.s,
+      this.#budget,
+      begin,
+      isFirst,
+      r.prefill - begin,
+      promotion > begin ? promotion : 0,
+    );
     if (size === 0) return "skipped";
     const end = begin + size;
     const headroom = isFirst ? this.#headroom(r) : 0;
-    const demands = this.#demands(
+    const demands = chunkDemands(
+      this.s,
       begin,
       end,
       r.prefill,
@@ -351,31 +289,6 @@ export class NaiveScheduler {
     r.reserve = size;
     r.state = "decoding";
     return "scheduled";
-  }
-
-  #demands(
-    begin: number,
-    end: number,
-    prefill: number,
-    headroom: number,
-    hit: number | undefined,
-  ): NaiveDemand[] {
-    const { prefixGranularity: P, replayWindowTokens: RW, decodeInputTokens: w } = this.s;
-    const completes = end === prefill;
-    return this.s.specs.map((spec): NaiveDemand => {
-      const g = spec.blockGranularity;
-      if (spec.kind === "state") {
-        const m = Math.floor((completes ? end - 1 : end) / P) * P;
-        const first = Math.floor(((m > begin ? m : end) - 1) / g);
-        return { tokens: end, first, reserve: completes ? Math.max(g, w) : 0 };
-      }
-      const reserve = completes ? w : 0;
-      if (spec.kind === "full")
-        return { tokens: end - begin, first: -1, reserve: Math.max(reserve, headroom) };
-      if (!spec.replayable || hit === undefined || hit === 0)
-        return { tokens: end - begin, first: -1, reserve };
-      return { tokens: end, first: Math.floor((hit - Math.min(RW, hit)) / g), reserve };
-    });
   }
 
   #nothing(r: NaiveRequest): NaiveProgress {
