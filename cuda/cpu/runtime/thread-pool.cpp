@@ -7,6 +7,7 @@
 
 #include <immintrin.h>
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 
 #include <atomic>
@@ -22,6 +23,8 @@ constexpr int64_t kSpinNs = 50'000;
 // A fork and join costs about half a microsecond; this many element operations take two at least.
 constexpr int64_t kMinPieceCost = 65'536;
 constexpr int32_t kPiecesPerThread = 4;
+// Some 20 us.
+constexpr int kSpinsBeforeYield = 1000;
 
 struct Worker {
   pthread_t handle;
@@ -87,6 +90,14 @@ void wakeSleepers() {
   pool.wakeups.notify_all();
 }
 
+// The last tasks are running elsewhere. On a crowded machine their threads may need this processor.
+void awaitEnd() {
+  for (int spins = 0; pool.unfinished.load(std::memory_order_acquire) > 0; ++spins) {
+    if (spins < kSpinsBeforeYield) _mm_pause();
+    else sched_yield();
+  }
+}
+
 // Round to nearest, subnormals kept, all exceptions masked: results must not depend on what a host program
 // set.
 constexpr unsigned kDefaultMxcsr = 0x1f80;
@@ -143,7 +154,7 @@ void runTasks(int32_t numTasks, TaskFunction function, void* context) {
     wakeSleepers();
     while (runOne(0)) {
     }
-    while (pool.unfinished.load(std::memory_order_acquire) > 0) _mm_pause();
+    awaitEnd();
   }
   _mm_setcsr(mxcsr);
 }
