@@ -9,6 +9,7 @@ import type { ExecutionPlan, LoadBackOp, WriteBackOp } from "../../src/scheduler
 import { Scheduler } from "../../src/scheduler/scheduler";
 import { resolveSettings } from "../../src/scheduler/settings";
 import { ModelExecutor, storageKey } from "./model-executor";
+import { PlanGuard } from "./plan-guard";
 import { Random } from "./random";
 import { Truth } from "./truth";
 import { TwinCheck } from "./twin-check";
@@ -27,6 +28,7 @@ interface PendingResult {
   readonly counts: Int32Array;
   readonly tokens: Int32Array;
   readonly ids: readonly string[];
+  readonly guard: PlanGuard;
 }
 
 export class World {
@@ -149,6 +151,7 @@ export class World {
         counts: Int32Array.from(yielded, (tokens) => tokens.length),
         tokens: Int32Array.from(yielded.flat()),
         ids: plan.forward.rows.map((row) => row.requestId),
+        guard: new PlanGuard(plan),
       });
     }
     this.#checkProgress(plan);
@@ -181,7 +184,8 @@ export class World {
   #landResult(): void {
     const result = this.#results.shift();
     if (result === undefined) return;
-    const { planId, counts, tokens, ids } = result;
+    const { planId, counts, tokens, ids, guard } = result;
+    if (ids.some((id) => this.#live.has(id))) guard.check();
     this.scheduler.advance([{ kind: "forwardResult", planId, tokenCounts: counts, tokens }]);
     let at = 0;
     ids.forEach((id, i) => {
