@@ -88,7 +88,8 @@ export class StorageLookups {
   }
 
   register(keys: StorageKeys): void {
-    this.#coordinator.storageKeys?.register(byPrefixPosition(keys).map(toStorageKey));
+    const ordered = byPrefixPosition(keys).map(toStorageKey);
+    this.#coordinator.storageKeys?.register(ordered);
     this.#coordinator.changeVersion++;
   }
 
