@@ -211,10 +211,10 @@ export const attentionCases: readonly KernelCase[] = [
   attentionCase({
     ...common,
     sequences: [
-      [0, 57],
-      [30, 23],
+      [0, 58],
+      [30, 24],
     ],
-    window: 11,
+    window: 10,
     poison: "values",
   }),
   attentionCase({
