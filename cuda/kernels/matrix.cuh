@@ -36,6 +36,13 @@ __device__ __forceinline__ void waitCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
+// Has `bytes`, a multiple of 16, brought to the L2 cache.
+__device__ __forceinline__ void prefetchToL2(const void* source, int bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes) : "memory");
+#endif
+}
+
 __device__ __forceinline__ void loadChunk(uint4& chunk, unsigned address) {
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(chunk.x), "=r"(chunk.y), "=r"(chunk.z), "=r"(chunk.w)

@@ -43,6 +43,8 @@ template <typename T, typename TWeight>
 __global__ void __launch_bounds__(kTileThreads)
     moeGateUpKernel(const __grid_constant__ MoeExpertsParams<T, TWeight> p) {
   __shared__ TileShared shared;
+  releaseNext();
+  waitForPrevious();
   const int expert = p.tileExperts[blockIdx.y];
   if (expert < 0) return;
   const int* assignments = p.assignments + blockIdx.y * kTileSide;
@@ -84,6 +86,8 @@ template <typename T, typename TWeight>
 __global__ void __launch_bounds__(kTileThreads)
     moeDownKernel(const __grid_constant__ MoeExpertsParams<T, TWeight> p) {
   __shared__ TileShared shared;
+  releaseNext();
+  waitForPrevious();
   const int expert = p.tileExperts[blockIdx.y];
   if (expert < 0) return;
   const int* assignments = p.assignments + blockIdx.y * kTileSide;
@@ -119,6 +123,8 @@ constexpr int kMoeSumThreads = 256;
 // columns).
 template <typename T, typename TWeight>
 __global__ void moeSumKernel(const __grid_constant__ MoeExpertsParams<T, TWeight> p) {
+  releaseNext();
+  waitForPrevious();
   const int row = blockIdx.x, column = blockIdx.y * kMoeSumThreads + threadIdx.x;
   if (column >= p.hidden) return;
   float sum = 0.0f;

@@ -40,6 +40,8 @@ __device__ __forceinline__ void placeExperts(const MoePlanParams& p, const int* 
 __global__ void __launch_bounds__(kMoePlanThreads) moePlanKernel(const __grid_constant__ MoePlanParams p) {
   __shared__ int counts[kRouteMaxExperts];
   __shared__ int cursors[kRouteMaxExperts];
+  releaseNext();
+  waitForPrevious();
   for (int i = threadIdx.x; i < p.numExperts; i += kMoePlanThreads) counts[i] = 0;
   for (int i = threadIdx.x; i < p.maxTiles * kTileSide; i += kMoePlanThreads) p.assignments[i] = -1;
   __syncthreads();

@@ -21,6 +21,8 @@ struct MoeRouteParams {
 };
 
 __global__ void moeRouteKernel(const __grid_constant__ MoeRouteParams p) {
+  releaseNext();
+  waitForPrevious();
   const int row = blockIdx.x * kRouteWarps + threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   if (row >= p.rows) return;
   const float* logits = p.logits + static_cast<long long>(row) * p.numExperts;

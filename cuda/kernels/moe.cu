@@ -1,7 +1,10 @@
 // Launchers of mixture-of-experts routing and products.
+#include <type_traits>
+
 #include "moe-experts.cuh"
 #include "moe-plan.cuh"
 #include "moe-route.cuh"
+#include "moe-tensor.cuh"
 #include "runtime.h"
 
 using namespace granary;
@@ -14,6 +17,7 @@ static_assert(kRoutingSoftmaxTopK == GRANARY_SOFTMAX_TOPK &&
 namespace {
 
 constexpr int64_t kScratchAlignment = 256;
+constexpr int32_t kMaxNarrowRows = 64;
 
 struct Scratch {
   int64_t maxTiles;
@@ -43,6 +47,39 @@ int32_t checkExperts(const GranaryMoeExperts& a) {
   return GRANARY_OK;
 }
 
+// Operands that the tensor cores take as they are.
+bool areTensorOperands(const GranaryMoeExperts& a) {
+  return a.hidden % kMoeDepth == 0 && a.inner % kMoeDepth == 0 && a.xStride % kChunkElements == 0 &&
+         a.x % kChunkBytes == 0 && a.gateUp % kChunkBytes == 0 && a.down % kChunkBytes == 0 &&
+         a.scratch % kChunkBytes == 0;
+}
+
+template <int kColumnWarps>
+int32_t launchTensor(const GranaryMoeExperts& a, const Scratch& s, const MoeBf16Params& params) {
+  using Shape = MoeTensorShape<kColumnWarps>;
+  const dim3 gateUpGrid(ceilDivide(2 * static_cast<int64_t>(a.inner), Shape::kWeightRows), s.maxTiles);
+  const dim3 downGrid(ceilDivide(a.hidden, Shape::kWeightRows), s.maxTiles);
+  GRANARY_TRY((launchEarly<moeTensorGateUpKernel<kColumnWarps>>(
+      "moe gate and up", gateUpGrid, Shape::kThreads, Shape::kSharedBytes, params)));
+  return launchEarly<moeTensorDownKernel<kColumnWarps>>("moe down", downGrid, Shape::kThreads,
+                                                        Shape::kSharedBytes, params);
+}
+
+template <typename T, typename TWeight>
+int32_t launchProducts(const GranaryMoeExperts& a, const Scratch& s,
+                       const MoeExpertsParams<T, TWeight>& params) {
+  if constexpr (std::is_same_v<T, Bf16> && std::is_same_v<TWeight, Bf16>) {
+    // Narrow blocks spread the weights of few experts over more of the card.
+    if (areTensorOperands(a) && a.rows <= kMaxNarrowRows) return launchTensor<2>(a, s, params);
+    if (areTensorOperands(a)) return launchTensor<4>(a, s, params);
+  }
+  const dim3 gateUpGrid(ceilDivide(a.inner, kTileSide), s.maxTiles),
+      downGrid(ceilDivide(a.hidden, kTileSide), s.maxTiles);
+  GRANARY_TRY(
+      (launchEarly<moeGateUpKernel<T, TWeight>>("moe gate and up", gateUpGrid, kTileThreads, 0, params)));
+  return launchEarly<moeDownKernel<T, TWeight>>("moe down", downGrid, kTileThreads, 0, params);
+}
+
 template <typename T, typename TWeight>
 int32_t launchExperts(const GranaryMoeExperts& a, const Scratch& s) {
   char* scratch = pointer<char>(a.scratch);
@@ -66,12 +103,9 @@ int32_t launchExperts(const GranaryMoeExperts& a, const Scratch& s) {
                                             a.inner,
                                             a.topK,
                                             a.activation};
-  const dim3 gateUpGrid(ceilDivide(a.inner, kTileSide), s.maxTiles),
-      downGrid(ceilDivide(a.hidden, kTileSide), s.maxTiles);
-  GRANARY_TRY((launch<moeGateUpKernel<T, TWeight>>("moe gate and up", gateUpGrid, kTileThreads, 0, params)));
-  GRANARY_TRY((launch<moeDownKernel<T, TWeight>>("moe down", downGrid, kTileThreads, 0, params)));
+  GRANARY_TRY(launchProducts(a, s, params));
   const dim3 sumGrid(a.rows, ceilDivide(a.hidden, kMoeSumThreads));
-  return launch<moeSumKernel<T, TWeight>>("moe sum", sumGrid, kMoeSumThreads, 0, params);
+  return launchEarly<moeSumKernel<T, TWeight>>("moe sum", sumGrid, kMoeSumThreads, 0, params);
 }
 
 }  // namespace
@@ -93,8 +127,8 @@ int32_t granary_moe_route(const GranaryMoeRoute* args) {
                               a.numExperts,
                               a.topK,
                               a.routing};
-  return launch<moeRouteKernel>("moe_route", dim3(ceilDivide(a.rows, kRouteWarps)), kRouteWarps * kWarpSize,
-                                0, params);
+  return launchEarly<moeRouteKernel>("moe_route", dim3(ceilDivide(a.rows, kRouteWarps)),
+                                     kRouteWarps * kWarpSize, 0, params);
 }
 
 int64_t granary_moe_scratch_bytes(const GranaryMoeExperts* args) {
@@ -116,7 +150,7 @@ int32_t granary_moe_experts(const GranaryMoeExperts* args) {
                            a.rows * a.topK,
                            a.numExperts,
                            static_cast<int>(scratch.maxTiles)};
-  GRANARY_TRY(launch<moePlanKernel>("moe plan", dim3(1), kMoePlanThreads, 0, plan));
+  GRANARY_TRY(launchEarly<moePlanKernel>("moe plan", dim3(1), kMoePlanThreads, 0, plan));
   return withFloat(a.dtype, [&](auto element) {
     return withFloat(a.weightDtype, [&](auto weight) {
       return launchExperts<decltype(element), decltype(weight)>(a, scratch);

@@ -5,11 +5,13 @@
 #include <cstring>
 
 #include "cublaslt.h"
-#include "product-table.h"
+#include "product-table-nvidiah200.h"
 
 namespace granary {
 
 namespace {
+
+constexpr CardProducts kCardProducts[] = {productsOf("NVIDIA H200", kNVIDIAH200Products)};
 
 const CardProducts* card = nullptr;
 char forced = 0;

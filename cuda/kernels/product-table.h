@@ -1,5 +1,5 @@
-// Measured choices for products of few rows, card by card. Written by scripts/tune-products on the card; not
-// edited by hand.
+// Shape of the tables of measured choices for products of few rows. Each card's table is a file of its own,
+// written by scripts/tune-products there; product-choice.cu lists them.
 #pragma once
 #include <cstdint>
 
@@ -17,10 +17,13 @@ struct ProductEntry {
 
 struct CardProducts {
   const char* cardName;
-  int32_t count;
   const ProductEntry* entries;
+  int32_t count;
 };
 
-constexpr CardProducts kCardProducts[] = {{"", 0, nullptr}};
+template <int32_t kCount>
+constexpr CardProducts productsOf(const char* cardName, const ProductEntry (&entries)[kCount]) {
+  return CardProducts{cardName, entries, kCount};
+}
 
 }  // namespace granary

@@ -5,7 +5,7 @@
 // One block a row; y stays in shared memory between the sum and the product, as the residual's type has
 // rounded it. Bound: HBM, bytes = rows * columns * element * (2 or 4 with a residual).
 #pragma once
-#include "numeric.cuh"
+#include "matrix.cuh"
 
 constexpr int kRmsNormThreads = 256;
 
@@ -26,6 +26,7 @@ __global__ void rmsNormKernel(const __grid_constant__ RmsNormParams<T, TWeight> 
   extern __shared__ float row[];
   __shared__ float partial[kRmsNormThreads / kWarpSize];
   releaseNext();
+  if (kWidth > 1 && blockIdx.x == 0 && threadIdx.x == 0) prefetchToL2(p.weight, p.columns * sizeof(TWeight));
   waitForPrevious();
   const T* x = p.x + blockIdx.x * p.xStride;
   T* residual = p.residual + blockIdx.x * p.residualStride;

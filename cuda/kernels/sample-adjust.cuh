@@ -1,6 +1,6 @@
-// The first half of sampling a row: penalties, biases, suppression and mask, in place, and whether the row
-// holds a NaN. The block strides over the row; list entries go one to a thread. The mask is applied together
-// with the penalties, since a bias cannot lift minus infinity.
+// First of the sampler: penalties, biases, suppression and mask, in place, a slice of a row a block; then the
+// slice's largest logit and whether it holds a NaN. List entries go one to a thread. The mask is applied
+// together with the penalties, since a bias cannot lift minus infinity.
 #pragma once
 #include "sample-params.cuh"
 
@@ -14,16 +14,16 @@ __device__ __forceinline__ float penalise(const SlotParams& slot, unsigned count
                    slot.presencePenalty);
 }
 
-__device__ __forceinline__ bool adjustRow(const SampleParams& p, const SlotParams& slot, int slotIndex,
-                                          float* logits) {
+__device__ __forceinline__ bool adjustSlice(const SampleParams& p, const SlotParams& slot, int slotIndex,
+                                            const Span& slice, float* logits) {
   const unsigned* counts = nullptr;
   if (slot.usesCounts != 0 && p.counts != nullptr)
     counts = p.counts + static_cast<long long>(slotIndex) * p.vocab;
   const unsigned* mask =
-      p.mask == nullptr ? nullptr : p.mask + static_cast<long long>(blockIdx.x) * ((p.vocab + 31) / 32);
+      p.mask == nullptr ? nullptr : p.mask + static_cast<long long>(blockIdx.y) * ((p.vocab + 31) / 32);
   if (counts == nullptr && mask == nullptr) return false;
   bool holdsNan = false;
-  for (int i = threadIdx.x; i < p.vocab; i += kSampleThreads) {
+  for (int i = slice.begin + threadIdx.x; i < slice.end; i += kSliceThreads) {
     float logit = logits[i];
     holdsNan |= logit != logit;
     if (counts != nullptr) logit = penalise(slot, counts[i], logit);
@@ -35,13 +35,13 @@ __device__ __forceinline__ bool adjustRow(const SampleParams& p, const SlotParam
 
 // The first entry of an id adds all of that id's biases in order: no two threads touch one logit.
 __device__ __forceinline__ void addBiases(const SampleParams& p, const SlotParams& slot, int slotIndex,
-                                          float* logits) {
+                                          const Span& slice, float* logits) {
   const long long base = static_cast<long long>(slotIndex) * p.biasCapacity;
   const int* ids = p.biasIds + base;
   const int count = min(slot.numBiases, p.biasCapacity);
-  for (int i = threadIdx.x; i < count; i += kSampleThreads) {
+  for (int i = threadIdx.x; i < count; i += kSliceThreads) {
     const int id = ids[i];
-    if (id < 0 || id >= p.vocab) continue;
+    if (id < slice.begin || id >= slice.end) continue;
     bool isFirst = true;
     for (int j = 0; j < i; ++j) isFirst &= ids[j] != id;
     if (!isFirst) continue;
@@ -54,28 +54,47 @@ __device__ __forceinline__ void addBiases(const SampleParams& p, const SlotParam
 }
 
 __device__ __forceinline__ bool suppress(const SampleParams& p, const SlotParams& slot, int slotIndex,
-                                         float* logits) {
+                                         const Span& slice, float* logits) {
   bool holdsNan = false;
   const int* ids = p.suppressedIds + static_cast<long long>(slotIndex) * p.suppressedCapacity;
   const int count =
-      p.positions[blockIdx.x] < slot.suppressBelow ? min(slot.numSuppressed, p.suppressedCapacity) : 0;
-  for (int i = threadIdx.x; i < count; i += kSampleThreads) {
+      p.positions[blockIdx.y] < slot.suppressBelow ? min(slot.numSuppressed, p.suppressedCapacity) : 0;
+  for (int i = threadIdx.x; i < count; i += kSliceThreads) {
     const int id = ids[i];
-    if (id < 0 || id >= p.vocab) continue;
+    if (id < slice.begin || id >= slice.end) continue;
     holdsNan |= logits[id] != logits[id];
     logits[id] = -kInfinity;
   }
   return holdsNan;
 }
 
-// True when this thread met a NaN that a later step of these may have hidden.
-__device__ __forceinline__ bool adjustLogits(const SampleParams& p, const SlotParams& slot, int slotIndex,
-                                             float* logits) {
-  bool holdsNan = adjustRow(p, slot, slotIndex, logits);
+// Grid (slices, rows).
+__global__ void __launch_bounds__(kSliceThreads) sampleAdjustKernel(const __grid_constant__ SampleParams p) {
+  __shared__ OrderedKey keys[kSliceWarps];
+  releaseNext();
+  waitForPrevious();
+  const int slotIndex = p.slots[blockIdx.y];
+  if (slotIndex < 0) return;
+  const SlotParams& slot = p.params[slotIndex];
+  const Span slice = sliceOf(p, blockIdx.x);
+  float* logits = p.logits + blockIdx.y * p.logitsStride;
+  bool holdsNan = adjustSlice(p, slot, slotIndex, slice, logits), hasFinite = false;
   __syncthreads();
-  addBiases(p, slot, slotIndex, logits);
+  addBiases(p, slot, slotIndex, slice, logits);
   __syncthreads();
-  holdsNan |= suppress(p, slot, slotIndex, logits);
+  holdsNan |= suppress(p, slot, slotIndex, slice, logits);
   __syncthreads();
-  return holdsNan;
+
+  OrderedKey best = 0;
+#pragma unroll 4
+  for (int i = slice.begin + threadIdx.x; i < slice.end; i += kSliceThreads) {
+    const float logit = logits[i];
+    holdsNan |= logit != logit;
+    hasFinite |= fabsf(logit) < kInfinity;
+    const OrderedKey key = orderedKey(logit, i);
+    best = key > best ? key : best;
+  }
+  best = blockMaxKey<kSliceThreads>(best, keys);
+  const int anyNan = __syncthreads_or(holdsNan), anyFinite = __syncthreads_or(hasFinite);
+  if (threadIdx.x == 0) p.summaries[blockIdx.y * p.numSlices + blockIdx.x] = {best, 0, anyNan, anyFinite};
 }

@@ -82,16 +82,20 @@ struct SkinnySource {
 
 // x pieces that face them: row lane / 4 of each tile, the same columns.
 template <int kRowTiles>
-__device__ __forceinline__ void loadSkinnyX(const SkinnyParams& p, int chunk, int half,
-                                            uint4 (&pieces)[kRowTiles]) {
-  const int lane = threadIdx.x % kWarpSize;
+struct SkinnyX {
+  uint4 halves[2][kRowTiles];
+
+  __device__ __forceinline__ void load(const SkinnyParams& p, int chunk, int numChunks) {
+    const int lane = threadIdx.x % kWarpSize;
 #pragma unroll
-  for (int tile = 0; tile < kRowTiles; ++tile) {
-    const int row = tile * kXTileRows + lane / 4;
-    const Bf16* source = p.x + row * p.xStride + chunk * kSkinnyDepth + half * 32 + lane % 4 * 8;
-    pieces[tile] = row < p.rows ? *reinterpret_cast<const uint4*>(source) : uint4{};
+    for (int i = 0; i < 2 * kRowTiles; ++i) {
+      const int row = i / 2 * kXTileRows + lane / 4;
+      const Bf16* source = p.x + row * p.xStride + chunk * kSkinnyDepth + i % 2 * 32 + lane % 4 * 8;
+      const bool isThere = row < p.rows && chunk < numChunks;
+      halves[i % 2][i / 2] = isThere ? *reinterpret_cast<const uint4*>(source) : uint4{};
+    }
   }
-}
+};
 
 template <int kWeightTiles, int kRowTiles>
 using SkinnySums = float[kWeightTiles][kRowTiles][4];
@@ -181,19 +185,28 @@ __global__ void __launch_bounds__(kSkinnyThreads)
   }
   waitForPrevious();
 
+  // x comes from the L2 cache, behind all the weights on their way: it is asked for some steps ahead.
+  constexpr int kXAhead = kRowTiles == 1 ? 4 : kRowTiles == 2 ? 2 : 1;
   SkinnySums<kWeightTiles, kRowTiles> sums = {};
   unsigned slot = ring;
-  for (int chunk = firstChunk; chunk < numChunks; chunk += kSkinnyWarps) {
-    uint4 first[kRowTiles], second[kRowTiles];
-    loadSkinnyX<kRowTiles>(p, chunk, 0, first);
-    loadSkinnyX<kRowTiles>(p, chunk, 1, second);
+  // Multiplies a chunk, then asks for the weights and the x that come later in its places.
+  const auto step = [&](int chunk, SkinnyX<kRowTiles>& x) {
+    if (chunk >= numChunks) return;
     waitCopies<kStages - 1>();
-    multiplySkinny<kWeightTiles, kRowTiles>(sums, slot, 0, first);
-    multiplySkinny<kWeightTiles, kRowTiles>(sums, slot, 1, second);
+    multiplySkinny<kWeightTiles, kRowTiles>(sums, slot, 0, x.halves[0]);
+    multiplySkinny<kWeightTiles, kRowTiles>(sums, slot, 1, x.halves[1]);
     const int next = chunk + kStages * kSkinnyWarps;
     if (next < numChunks) source.copy(slot, next);
     commitCopies();
     slot = slot + kStageBytes == ring + kStages * kStageBytes ? ring : slot + kStageBytes;
+    x.load(p, chunk + kXAhead * kSkinnyWarps, numChunks);
+  };
+  SkinnyX<kRowTiles> ahead[kXAhead];
+#pragma unroll
+  for (int i = 0; i < kXAhead; ++i) ahead[i].load(p, firstChunk + i * kSkinnyWarps, numChunks);
+  for (int chunk = firstChunk; chunk < numChunks; chunk += kXAhead * kSkinnyWarps) {
+#pragma unroll
+    for (int i = 0; i < kXAhead; ++i) step(chunk + i * kSkinnyWarps, ahead[i]);
   }
 
   gatherSkinny<kWeightTiles, kRowTiles>(shared, sums);
