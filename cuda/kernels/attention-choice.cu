@@ -10,11 +10,11 @@ namespace granary {
 namespace {
 
 constexpr int32_t kMaxSplits = 128;
-constexpr int32_t kMinSplitKeys = 256;            // below this the merge costs more than the split saves
-constexpr int32_t kHopperMinSplitKeys = 512;      // a block of the wide kernel needs longer to come up
-constexpr int32_t kBlocksPerMultiprocessor = 4;   // enough blocks in flight or waiting to even out the ends
-constexpr int32_t kCopyGranularity = 16;          // keys; the copy engine's kernels take pages of multiples
-constexpr int64_t kBusyShare = 90;                // percent of the best that is good enough with fewer splits
+constexpr int32_t kMinSplitKeys = 256;           // below this the merge costs more than the split saves
+constexpr int32_t kHopperMinSplitKeys = 512;     // a block of the wide kernel needs longer to come up
+constexpr int32_t kBlocksPerMultiprocessor = 4;  // enough blocks in flight or waiting to even out the ends
+constexpr int32_t kCopyGranularity = 16;         // keys; the copy engine's kernels take pages of multiples
+constexpr int64_t kBusyShare = 90;               // percent of the best that is good enough with fewer splits
 
 // The copy engine and warpgroup instructions are compute capability 9.0's alone. GRANARY_PORTABLE_KERNELS in
 // the environment leaves them out, so that a test on such a card reaches the portable kernels too.
@@ -99,7 +99,8 @@ int64_t splitsByWaves(int64_t blocks, int64_t worth) {
   int64_t limit = 2 * device / blocks;
   limit = limit < worth ? limit : worth;
   int64_t best = 0;
-  for (int64_t splits = 1; splits <= limit; ++splits) best = best < busyShare(splits) ? busyShare(splits) : best;
+  for (int64_t splits = 1; splits <= limit; ++splits)
+    best = best < busyShare(splits) ? busyShare(splits) : best;
   for (int64_t splits = 1; splits <= limit; ++splits) {
     if (busyShare(splits) * 100 >= best * kBusyShare) return splits;
   }

@@ -1,14 +1,14 @@
 // Paged decode attention in bf16 for compute capability 9.0: a persistent grid, the copy engine, and a merge
 // in the same launch.
 //   q, caches, pageTable, seqLens, out  as in paged-decode.cuh; pages are multiples of 16 keys
-//   keyMap, valueMap                    tensor maps [page, row, KV head, dim], boxes of 64 dims and up to 64 rows
-//   partialOutputs                      [numBlocks, 2, 16, vHeadDim]  f32, a block's first and last sequence
-//   partialStats                        [numBlocks, 2, 16, 2]         f32: maximum (in base 2), sum
+//   keyMap, valueMap                    tensor maps [page, row, KV head, dim], boxes of 64 dims and up to 64
+//   rows partialOutputs                      [numBlocks, 2, 16, vHeadDim]  f32, a block's first and last
+//   sequence partialStats                        [numBlocks, 2, 16, 2]         f32: maximum (in base 2), sum
 // One block a multiprocessor. Its run of keys (attention-hopper-walk.cuh) goes through a ring of stages of 64
 // keys: a warp of its own keeps the copy engine busy, across sequences too; four others score 16 keys of a
-// stage each, with a softmax of their own, and join at the end of a sequence. The query heads of a KV head share
-// each read.
-// Bound: HBM. Bytes = 2 * sum(seqLens) * numKvHeads * headDim * 2. Aim: 95 % of the best measured read rate.
+// stage each, with a softmax of their own, and join at the end of a sequence. The query heads of a KV head
+// share each read. Bound: HBM. Bytes = 2 * sum(seqLens) * numKvHeads * headDim * 2. Aim: 95 % of the best
+// measured read rate.
 #pragma once
 #include "attention-hopper-join.cuh"
 
@@ -29,11 +29,12 @@ struct HopperDecodeShape {
   static constexpr int kTileBytes = kHalves * kHalfBytes;
   static constexpr int kStageBytes = 2 * kTileBytes;
   static constexpr int kMergeBytes = kScoringWarps * kHopperDecodeRows * kDim * 4;
-  // What a block can have, less what it declares statically and the alignment of the stages.
-  static constexpr int kBudget = 227 * 1024 - 2048 - kSwizzleAlignment - kMergeBytes;
-  static constexpr int kStages = kBudget / kStageBytes < 4 ? kBudget / kStageBytes : 4;
+  // In flight at once: what the memory's latency asks for. More would let the blocks of a group drift apart,
+  // and memory is slower when they do not read neighbouring rows at about the same time.
+  static constexpr int kWantedBytes = 96 * 1024;
+  static constexpr int kStages = kWantedBytes / kStageBytes > 2 ? kWantedBytes / kStageBytes : 2;
   static constexpr int kSharedBytes = kStages * kStageBytes + kMergeBytes + kSwizzleAlignment;
-  static_assert(kStages >= 2, "one stage to copy into while another is read");
+  static_assert(kSharedBytes <= 226 * 1024, "fits a block, with what it declares statically");
 };
 
 template <int kStages>
@@ -72,7 +73,8 @@ __device__ __forceinline__ void copyUnits(const HopperDecodeParams& params, Deco
       __syncwarp();
       if (copies) {
         const int source = page == 0 ? -1 : page;  // outside the tensor: zeros, nothing is read
-        const unsigned target = stages + place.stage * Shape::kStageBytes + lane * kWarpKeys * kSwizzleRowBytes;
+        const unsigned target =
+            stages + place.stage * Shape::kStageBytes + lane * kWarpKeys * kSwizzleRowBytes;
 #pragma unroll
         for (int half = 0; half < Shape::kHalves; ++half) {
           copyBox(target + half * Shape::kHalfBytes, &params.keyMap, half * 64, kvHead, row, source, full);
@@ -80,8 +82,8 @@ __device__ __forceinline__ void copyUnits(const HopperDecodeParams& params, Deco
 #pragma unroll
         for (int half = 0; half < Shape::kHalves; ++half) {
           if (half < numValueHalves) {
-            copyBox(target + Shape::kTileBytes + half * Shape::kHalfBytes, &params.valueMap, half * 64, kvHead,
-                    row, source, full);
+            copyBox(target + Shape::kTileBytes + half * Shape::kHalfBytes, &params.valueMap, half * 64,
+                    kvHead, row, source, full);
           }
         }
       }
@@ -199,7 +201,8 @@ __device__ __forceinline__ void scoreSequence(const AttentionParams& p, const De
   for (int left = walk.numUnits(); left > 0; --left, key += kUnitKeys) {
     waitBarrier(sharedAddress(&ring.full[place.stage]), place.parity);
     if ((ring.holes[place.stage] >> warp & 1) == 0) {
-      const unsigned keyTile = stages + place.stage * Shape::kStageBytes, valueTile = keyTile + Shape::kTileBytes;
+      const unsigned keyTile = stages + place.stage * Shape::kStageBytes,
+                     valueTile = keyTile + Shape::kTileBytes;
       float scores[2][4] = {}, rescale[2];
       scoreUnit<kDim>(scores, queries, keyTile + at.key);
       if (key + kWarpKeys > walk.keys.end) clearValues<kDim>(valueTile, warp, walk.keys.end - key);
@@ -243,8 +246,7 @@ __global__ void __launch_bounds__(kHopperDecodeThreads, 1)
   const DecodePlace place{static_cast<int>(blockIdx.x) / p.numKvHeads,
                           static_cast<int>(blockIdx.x) % p.numKvHeads};
   UnitShares shares;
-  DecodeWalk walk =
-      startWalk<kHopperDecodeThreads>(p, place.group, params.numGroups, shares, start, totals);
+  DecodeWalk walk = startWalk<kHopperDecodeThreads>(p, place.group, params.numGroups, shares, start, totals);
   if (threadIdx.x >= kScoringThreads) {
     copyUnits<kDim>(params, walk, place.kvHead, stages, ring);
     return;

@@ -1,6 +1,6 @@
-// How the persistent decode kernel ends a sequence: the four scoring warps join their rows, and the last block of
-// a sequence that several blocks share joins their parts. Parts lie in the scratch, two a block: slot 0 for a
-// sequence that an earlier block began, slot 1 for one that goes on in the next.
+// How the persistent decode kernel ends a sequence: the four scoring warps join their rows, and the last
+// block of a sequence that several blocks share joins their parts. Parts lie in the scratch, two a block:
+// slot 0 for a sequence that an earlier block began, slot 1 for one that goes on in the next.
 #pragma once
 #include "attention-hopper-softmax.cuh"
 #include "attention-hopper-walk.cuh"
@@ -109,8 +109,8 @@ __device__ __forceinline__ void loadShared(const float* source, float (&values)[
                : "l"(source));
 }
 
-// Joins the parts of a sequence that groups [first, first + numParts) left. A warp a row, a part a lane for the
-// weights, four dimensions a lane for the outputs; 32 parts at a time.
+// Joins the parts of a sequence that groups [first, first + numParts) left. A warp a row, a part a lane for
+// the weights, four dimensions a lane for the outputs; 32 parts at a time.
 template <int kDim>
 __device__ __forceinline__ void joinParts(const AttentionParams& p, const DecodeWalk& walk, int kvHead,
                                           int first, int numParts, int numRows) {
@@ -139,7 +139,8 @@ __device__ __forceinline__ void joinParts(const AttentionParams& p, const Decode
         for (int piece = 0; piece < kPieces; ++piece) {
           const int dim = (piece * kWarpSize + lane) * 4;
           float values[4] = {};
-          if (dim < p.vHeadDim) loadShared(p.partialOutputs + indexOf(begin + part) * p.vHeadDim + dim, values);
+          if (dim < p.vHeadDim)
+            loadShared(p.partialOutputs + indexOf(begin + part) * p.vHeadDim + dim, values);
 #pragma unroll
           for (int i = 0; i < 4; ++i) output[piece][i] += partWeight * values[i];
         }
@@ -160,18 +161,21 @@ __device__ __forceinline__ void joinParts(const AttentionParams& p, const Decode
 }
 
 namespace {
-// How many parts of the sequence that begins in a block, and goes on behind it, have arrived. 0 between launches.
+// How many parts of the sequence that begins in a block, and goes on behind it, have arrived. 0 between
+// launches.
 [[maybe_unused]] __device__ unsigned decodeArrivals[kHopperDecodeMaxBlocks];
 }  // namespace
 
-// Counts one more part; what this block wrote before is visible to whoever counts later, and the other way round.
+// Counts one more part; what this block wrote before is visible to whoever counts later, and the other way
+// round.
 __device__ __forceinline__ unsigned countArrival(unsigned* counter) {
   unsigned before;
   asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
   return before + 1;
 }
 
-// Ends a sequence: writes its rows, or this block's part of them; the last block that shares it joins the parts.
+// Ends a sequence: writes its rows, or this block's part of them; the last block that shares it joins the
+// parts.
 template <int kDim>
 __device__ __forceinline__ void finishSequence(const AttentionParams& p, const DecodeWalk& walk,
                                                const DecodePlace& place, const UnitShares& shares,

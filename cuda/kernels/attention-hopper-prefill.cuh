@@ -1,7 +1,8 @@
 // Paged attention of many queries in bf16 for compute capability 9.0: causal, over a cached prefix and the
 // new tokens alike, both read from the pages.
 //   q, caches, pageTable, seqLens, out  as in paged-decode.cuh; pages are multiples of 16 keys
-//   keyMap, valueMap                    tensor maps [page, row, KV head, dim], boxes of 64 dims and up to 128 rows
+//   keyMap, valueMap                    tensor maps [page, row, KV head, dim], boxes of 64 dims and up to 128
+//   rows
 // One block a (tile of 128 packed query rows, KV head, split), longest tiles first. A warp copies blocks of
 // 128 keys into a ring of stages; two warpgroups take 64 rows each. A warpgroup has the scores of a block and
 // the output of the one before in the tensor cores at once, and weighs scores while the output is added up;
@@ -10,7 +11,6 @@
 #pragma once
 #include "attention-hopper-softmax.cuh"
 #include "attention-products.cuh"
-#include "attention-tile.cuh"
 
 constexpr int kHopperPrefillRows = 128;
 constexpr int kHopperPrefillKeys = 128;
@@ -20,7 +20,7 @@ constexpr int kWarpgroups = 2;  // that compute
 constexpr int kHopperPrefillThreads = (1 + kWarpgroups) * kWarpgroupThreads;
 constexpr int kHopperPrefillStages = 2;
 constexpr int kCopyingRegisters = 24, kComputingRegisters = 240;  // 65,536 in all, in steps of 8
-constexpr int kRowsBarrier = 1;   // named barriers: of a warpgroup (1, 2), and its turn (3, 4)
+constexpr int kRowsBarrier = 1;  // named barriers: of a warpgroup (1, 2), and its turn (3, 4)
 constexpr int kTurnBarrier = 3;
 
 struct HopperPrefillParams {
@@ -121,7 +121,7 @@ __device__ __forceinline__ void copyWarpgroupQueries(const AttentionParams& p, c
 template <int kDim>
 struct PrefillWarpgroup {
   int warpgroup;
-  bool takesTurns;           // false where it is alone
+  bool takesTurns;  // false where it is alone
   RowKeys rows;
   unsigned queries, keyTiles, valueTiles;
 };
@@ -133,10 +133,12 @@ __device__ __forceinline__ PrefillWarpgroup<kDim> placeWarpgroup(const Attention
   PrefillWarpgroup<kDim> view;
   view.warpgroup = warpgroup;
   view.takesTurns = takesTurns;
-  const int warpRow = tile.firstRow + threadIdx.x % kWarpgroupThreads / kWarpSize * 16 + warpgroup * kRunningRows;
+  const int warpRow =
+      tile.firstRow + threadIdx.x % kWarpgroupThreads / kWarpSize * 16 + warpgroup * kRunningRows;
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
-    const int position = tile.queries.firstPosition + (warpRow + threadIdx.x % kWarpSize / 4 + row * 8) / p.group;
+    const int position =
+        tile.queries.firstPosition + (warpRow + threadIdx.x % kWarpSize / 4 + row * 8) / p.group;
     view.rows.first[row] = firstKeyOf(p, position);
     view.rows.last[row] = min(position, tile.range.end - 1);
   }
@@ -287,7 +289,8 @@ __device__ __forceinline__ void writeRows(const AttentionParams& p, const Prefil
     for (int column = 0; column < kDim / 8; ++column) {
       const int dim = column * 8 + lane % 4 * 2;
       if (dim >= p.vHeadDim) continue;
-      const float pair[2] = {rows.output[column][2 * row] * factor, rows.output[column][2 * row + 1] * factor};
+      const float pair[2] = {rows.output[column][2 * row] * factor,
+                             rows.output[column][2 * row + 1] * factor};
       if (isPartial) {
         storeFloats<float, 2>(p.partialOutputs + index * p.vHeadDim + dim, pair);
       } else {

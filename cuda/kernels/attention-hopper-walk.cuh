@@ -1,8 +1,8 @@
-// Which keys a block of the persistent decode kernel works on. Blocks stand in groups, one block a KV head: the
-// blocks of a group read the same pages at about the same time, as memory likes it. The sequences, laid end to
-// end and cut into units of 64 keys, are dealt to the groups in equal runs, found on the device from the
-// lengths of the moment: blocks are as busy for mixed lengths as for equal ones, and a recorded graph stays
-// valid. A sequence that more than one group touches is shared: its parts meet in the merge.
+// Which keys a block of the persistent decode kernel works on. Blocks stand in groups, one block a KV head:
+// the blocks of a group read the same pages at about the same time, as memory likes it. The sequences, laid
+// end to end and cut into units of 64 keys, are dealt to the groups in equal runs, found on the device from
+// the lengths of the moment: blocks are as busy for mixed lengths as for equal ones, and a recorded graph
+// stays valid. A sequence that more than one group touches is shared: its parts meet in the merge.
 #pragma once
 #include "attention-params.cuh"
 

@@ -21,22 +21,31 @@ __global__ void attentionMergeKernel(const __grid_constant__ AttentionParams p) 
   const int tile = (token * p.group + head % p.group) / p.tileRows;
   const int numSplits = numActiveSplits(p, visibleKeys(p, queries, tile));
 
-  float maximum = -kInfinity;
-  for (int split = lane; split < numSplits; split += kWarpSize) {
-    maximum = fmaxf(maximum, p.partialStats[2 * partialIndex(p, split, seq, token, head)]);
-  }
-  maximum = warpMax(maximum);
-  float sum = 0.0f, output[kMergeMaxDim / kWarpSize] = {};
-  for (int split = 0; split < numSplits; ++split) {
-    const long long index = partialIndex(p, split, seq, token, head);
-    const float splitMaximum = p.partialStats[2 * index];
-    if (splitMaximum == -kInfinity) continue;
-    const float weight = exp2f(splitMaximum - maximum);
-    sum += weight * p.partialStats[2 * index + 1];
+  float maximum = -kInfinity, sum = 0.0f, output[kMergeMaxDim / kWarpSize] = {};
+  for (int begin = 0; begin < numSplits; begin += kWarpSize) {  // a split a lane for the weights
+    float splitMaximum = -kInfinity, splitSum = 0.0f;
+    if (begin + lane < numSplits) {
+      const long long index = partialIndex(p, begin + lane, seq, token, head);
+      splitMaximum = p.partialStats[2 * index];
+      splitSum = p.partialStats[2 * index + 1];
+    }
+    const float largest = fmaxf(maximum, warpMax(splitMaximum)),
+                base = largest == -kInfinity ? 0.0f : largest;
+    const float rescale = exp2f(maximum - base), weight = exp2f(splitMaximum - base);
+    maximum = largest;
+    sum = sum * rescale + warpSum(weight * splitSum);
 #pragma unroll
-    for (int i = 0; i < kMergeMaxDim / kWarpSize; ++i) {
-      const int dim = i * kWarpSize + lane;
-      if (dim < p.vHeadDim) output[i] += weight * p.partialOutputs[index * p.vHeadDim + dim];
+    for (int i = 0; i < kMergeMaxDim / kWarpSize; ++i) output[i] *= rescale;
+    const int count = min(numSplits - begin, kWarpSize);
+#pragma unroll 4
+    for (int split = 0; split < count; ++split) {
+      const float splitWeight = __shfl_sync(kFullWarp, weight, split);
+      const float* values = p.partialOutputs + partialIndex(p, begin + split, seq, token, head) * p.vHeadDim;
+#pragma unroll
+      for (int i = 0; i < kMergeMaxDim / kWarpSize; ++i) {
+        const int dim = i * kWarpSize + lane;
+        if (dim < p.vHeadDim) output[i] += splitWeight * values[dim];
+      }
     }
   }
 

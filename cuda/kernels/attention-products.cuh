@@ -5,8 +5,8 @@
 #include "attention-hopper.cuh"
 
 #define GRANARY_SUM(d, i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
-#define GRANARY_SUMS_32(d, i)                                                                             \
-  GRANARY_SUM(d, i), GRANARY_SUM(d, i + 1), GRANARY_SUM(d, i + 2), GRANARY_SUM(d, i + 3),                 \
+#define GRANARY_SUMS_32(d, i)                                                             \
+  GRANARY_SUM(d, i), GRANARY_SUM(d, i + 1), GRANARY_SUM(d, i + 2), GRANARY_SUM(d, i + 3), \
       GRANARY_SUM(d, i + 4), GRANARY_SUM(d, i + 5), GRANARY_SUM(d, i + 6), GRANARY_SUM(d, i + 7)
 #define GRANARY_LIST_32                                                                             \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, " \

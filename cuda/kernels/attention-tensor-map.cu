@@ -9,7 +9,7 @@ namespace {
 
 using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
 
-constexpr int32_t kBoxDims = 64;             // one swizzled row of 128 bytes
+constexpr int32_t kBoxDims = 64;              // one swizzled row of 128 bytes
 constexpr cuuint64_t kNumPages = 1ull << 30;  // more than any cache has: the caller's page ids are the bound
 
 EncodeTiled findEncodeTiled() {
@@ -39,12 +39,14 @@ int32_t encodeCacheMap(const CacheLayout& layout, int32_t boxRows, TensorMap& ma
                                 static_cast<cuuint64_t>(layout.pageStrideBytes)};
   const cuuint32_t box[] = {kBoxDims, 1, static_cast<cuuint32_t>(boxRows), 1};
   const cuuint32_t steps[] = {1, 1, 1, 1};
-  const CUresult result = encode(
-      reinterpret_cast<CUtensorMap*>(&map), CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, pointer<void>(layout.base),
-      sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  // Promoted to more bytes than a row of the box, every line would be asked for twice.
+  const CUresult result = encode(reinterpret_cast<CUtensorMap*>(&map), CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4,
+                                 pointer<void>(layout.base), sizes, strides, box, steps,
+                                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return GRANARY_OK;
-  return fail(GRANARY_DEVICE, "attention: no tensor map for pages of %d rows, %d heads of %d, stride %lld (%d)",
+  return fail(GRANARY_DEVICE,
+              "attention: no tensor map for pages of %d rows, %d heads of %d, stride %lld (%d)",
               layout.pageSize, layout.numKvHeads, layout.dim, static_cast<long long>(layout.pageStrideBytes),
               static_cast<int>(result));
 }

@@ -112,9 +112,8 @@ int32_t launchPath(const GranaryAttention& a, const AttentionChoice& choice, con
   switch (choice.path) {
     case AttentionPath::kScalar: return launchScalar(a, p);
     case AttentionPath::kDecode:
-      return withInstances(choice.paddedDim, [&](auto instances) {
-        return instances.decode(grid, attentionSharedLimit(), p);
-      });
+      return withInstances(choice.paddedDim,
+                           [&](auto instances) { return instances.decode(grid, attentionSharedLimit(), p); });
     case AttentionPath::kPrefill:
       return withInstances(choice.paddedDim, [&](auto instances) { return instances.prefill(grid, p); });
     default: return launchHopper(a, choice, p);

@@ -5,7 +5,12 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Device, Dtype } from "../../ffi/device";
 import { Random } from "../kernels/support/random";
-import { type AttentionShape, attentionOperands, runAttention } from "./support/attention-shape";
+import {
+  type AttentionShape,
+  attentionOperands,
+  prepareAttention,
+  runAttention,
+} from "./support/attention-shape";
 import { largestDifference, relativeError } from "./support/closeness";
 import { hasCard, openCpu, openCuda, testSeed } from "./support/devices";
 
@@ -57,6 +62,41 @@ const corners: Readonly<Record<string, AttentionShape>> = {
   "an odd multiple of eight": { ...qwen, headDim: 72, vHeadDim: 40, seqLens: [70, 333], queries: 1 },
   "as many key heads as query heads": { ...qwen, numQHeads: 8, seqLens: [100, 65], queries: [100, 2] },
   "all heads in one group": { ...qwen, numKvHeads: 1, seqLens: [129, 1000], queries: 1 },
+  "values narrower than keys in decode": {
+    ...qwen,
+    headDim: 192,
+    vHeadDim: 128,
+    seqLens: [300, 1700],
+    queries: 1,
+  },
+  "wide heads in decode": { ...qwen, headDim: 256, vHeadDim: 256, seqLens: [2000, 37], queries: 1 },
+  "more key heads than multiprocessors": {
+    ...qwen,
+    numQHeads: 160,
+    numKvHeads: 160,
+    headDim: 64,
+    vHeadDim: 64,
+    seqLens: [200, 3],
+    queries: 1,
+  },
+  "hundreds of short sequences": {
+    numQHeads: 8,
+    numKvHeads: 2,
+    headDim: 64,
+    vHeadDim: 64,
+    pageSize: 16,
+    seqLens: Array.from({ length: 300 }, (_, seq) => (seq * 37) % 150),
+    queries: 1,
+  },
+  "pages of 128 tokens with holes": {
+    ...qwen,
+    pageSize: 128,
+    seqLens: [1500, 900],
+    queries: 1,
+    windowLeft: 600,
+    holes: 0.3,
+  },
+  "pages of 128 tokens in prefill": { ...qwen, pageSize: 128, seqLens: [700, 90], queries: [500, 90] },
   "pages of 48 tokens": { ...qwen, pageSize: 48, seqLens: [500, 1000], queries: [300, 1] },
 };
 
@@ -113,6 +153,19 @@ describe.skipIf(!hasCard())("paged attention on the card", () => {
       compare(shape, testSeed + 1, "float32", "float32");
     });
   }
+
+  test("gives the same bits every time, however its parts arrive", () => {
+    const shape = { ...qwen, seqLens: [4000, 1, 900, 0, 2500, 64], queries: 1 };
+    const operands = attentionOperands(shape, testSeed);
+    const prepared = prepareAttention(cuda, shape, operands, "bfloat16", "bfloat16");
+    prepared.launch();
+    const first = prepared.output();
+    for (let i = 0; i < 20; i++) {
+      prepared.launch();
+      expect(prepared.output()).toEqual(first);
+    }
+    prepared.release();
+  });
 
   test("agrees with the CPU where activations and cache have different types", () => {
     const shape = { ...qwen, seqLens: [40, 300], queries: [40, 1] };
