@@ -1,14 +1,14 @@
 // Paged decode attention in bf16 for compute capability 9.0: a persistent grid, the copy engine, and a merge
 // in the same launch.
 //   q, caches, pageTable, seqLens, out  as in paged-decode.cuh; pages are multiples of 16 keys
-//   keyMap, valueMap                    tensor maps [page, row, KV head, dim], boxes of 64 dims and up to 64
-//   rows partialOutputs                      [numBlocks, 2, 16, vHeadDim]  f32, a block's first and last
-//   sequence partialStats                        [numBlocks, 2, 16, 2]         f32: maximum (in base 2), sum
+//   keyMap, valueMap   tensor maps [page, row, KV head, dim], boxes of 64 dims and up to 64 rows
+//   partialOutputs     [numBlocks, 2, 16, vHeadDim]  f32, a block's first and last sequence
+//   partialStats       [numBlocks, 2, 16, 2]         f32: maximum (in base 2), sum
 // One block a multiprocessor. Its run of keys (attention-hopper-walk.cuh) goes through a ring of stages of 64
 // keys: a warp of its own keeps the copy engine busy, across sequences too; four others score 16 keys of a
 // stage each, with a softmax of their own, and join at the end of a sequence. The query heads of a KV head
-// share each read. Bound: HBM. Bytes = 2 * sum(seqLens) * numKvHeads * headDim * 2. Aim: 95 % of the best
-// measured read rate.
+// share each read.
+// Bound: HBM. Bytes = 2 * sum(seqLens) * numKvHeads * headDim * 2. Aim: 95 % of the best measured read rate.
 #pragma once
 #include "attention-hopper-join.cuh"
 

@@ -1,13 +1,12 @@
 // Paged attention of many queries in bf16 for compute capability 9.0: causal, over a cached prefix and the
 // new tokens alike, both read from the pages.
 //   q, caches, pageTable, seqLens, out  as in paged-decode.cuh; pages are multiples of 16 keys
-//   keyMap, valueMap                    tensor maps [page, row, KV head, dim], boxes of 64 dims and up to 128
-//   rows
+//   keyMap, valueMap  tensor maps [page, row, KV head, dim], boxes of 64 dims and up to 128 rows
 // One block a (tile of 128 packed query rows, KV head, split), longest tiles first. A warp copies blocks of
 // 128 keys into a ring of stages; two warpgroups take 64 rows each. A warpgroup has the scores of a block and
 // the output of the one before in the tensor cores at once, and weighs scores while the output is added up;
-// the two take turns with the tensor cores. Bound: tensor cores, 4 * headDim operations a (row, key). Aim:
-// 75 % of the measured rate of large products.
+// the two take turns with the tensor cores.
+// Bound: tensor cores, 4 * headDim operations a (row, key). Aim: 75 % of the measured rate of large products.
 #pragma once
 #include "attention-hopper-softmax.cuh"
 #include "attention-products.cuh"
@@ -15,7 +14,7 @@
 constexpr int kHopperPrefillRows = 128;
 constexpr int kHopperPrefillKeys = 128;
 constexpr int kWarpgroupThreads = 128;
-constexpr int kRunningRows = 64;
+constexpr int kWarpgroupRows = 64;
 constexpr int kWarpgroups = 2;  // that compute
 constexpr int kHopperPrefillThreads = (1 + kWarpgroups) * kWarpgroupThreads;
 constexpr int kHopperPrefillStages = 2;
@@ -100,8 +99,8 @@ __device__ __forceinline__ void copyWarpgroupQueries(const AttentionParams& p, c
                                                      unsigned target, int warpgroup) {
   constexpr int kChunks = kDim / kChunkElements;
   const auto* q = static_cast<const Bf16*>(p.q);
-  for (int i = threadIdx.x % kWarpgroupThreads; i < kRunningRows * kChunks; i += kWarpgroupThreads) {
-    const int row = warpgroup * kRunningRows + i / kChunks, chunk = i % kChunks;
+  for (int i = threadIdx.x % kWarpgroupThreads; i < kWarpgroupRows * kChunks; i += kWarpgroupThreads) {
+    const int row = warpgroup * kWarpgroupRows + i / kChunks, chunk = i % kChunks;
     const int packed = tile.firstRow + row, token = packed / p.group;
     const int head = tile.kvHead * p.group + packed % p.group;
     const bool isThere = token < tile.queries.numTokens && chunk * kChunkElements < p.headDim;
@@ -134,7 +133,7 @@ __device__ __forceinline__ PrefillWarpgroup<kDim> placeWarpgroup(const Attention
   view.warpgroup = warpgroup;
   view.takesTurns = takesTurns;
   const int warpRow =
-      tile.firstRow + threadIdx.x % kWarpgroupThreads / kWarpSize * 16 + warpgroup * kRunningRows;
+      tile.firstRow + threadIdx.x % kWarpgroupThreads / kWarpSize * 16 + warpgroup * kWarpgroupRows;
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
     const int position =
@@ -144,7 +143,7 @@ __device__ __forceinline__ PrefillWarpgroup<kDim> placeWarpgroup(const Attention
   }
   view.rows.wholeEnd = min(tile.queries.firstPosition + warpRow / p.group + 1, tile.range.end);
   view.rows.wholeBegin = firstKeyOf(p, tile.queries.firstPosition + (warpRow + 15) / p.group);
-  view.queries = shared + warpgroup * kRunningRows * kSwizzleRowBytes;
+  view.queries = shared + warpgroup * kWarpgroupRows * kSwizzleRowBytes;
   view.keyTiles = shared + HopperPrefillShape<kDim>::kTileBytes;
   view.valueTiles = view.keyTiles + kHopperPrefillStages * HopperPrefillShape<kDim>::kTileBytes;
   return view;
@@ -277,7 +276,7 @@ __device__ __forceinline__ void writeRows(const AttentionParams& p, const Prefil
   for (int row = 0; row < 2; ++row) {
     rows.sum[row] += __shfl_xor_sync(kFullWarp, rows.sum[row], 1);
     rows.sum[row] += __shfl_xor_sync(kFullWarp, rows.sum[row], 2);
-    const int packed = tile.firstRow + warpgroup * kRunningRows +
+    const int packed = tile.firstRow + warpgroup * kWarpgroupRows +
                        threadIdx.x % kWarpgroupThreads / kWarpSize * 16 + lane / 4 + row * 8;
     const int token = packed / p.group, head = tile.kvHead * p.group + packed % p.group;
     if (token >= tile.queries.numTokens) continue;
@@ -325,7 +324,7 @@ __global__ void __launch_bounds__(kHopperPrefillThreads, 1)
   tile.range = rangeOfSplit(p, visibleKeys(p, tile.queries, index), blockIdx.x);
   if (tile.range.begin == tile.range.end) return;
   tile.table = p.pageTable + static_cast<long long>(p.tableRows[tile.seq]) * p.tableWidth;
-  const int numWarpgroups = numRows > kRunningRows ? 2 : 1;
+  const int numWarpgroups = numRows > kWarpgroupRows ? 2 : 1;
   const unsigned shared = (sharedAddress(memory) + kSwizzleAlignment - 1) & ~(kSwizzleAlignment - 1);
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < kHopperPrefillStages; ++stage) {
