@@ -8,7 +8,9 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -27,11 +29,10 @@ const commonFlags = [
   "-fPIC",
   "-fvisibility=hidden",
   "-fvisibility-inlines-hidden",
-  "-fno-gnu-unique",
   "-fno-exceptions",
   "-fno-rtti",
-  // An fma happens where the source says so and nowhere
-  // else: the two instruction sets must agree bit for bit.
+  // An fma happens where the source says so and nowhere else:
+  // the two instruction sets must agree bit for bit.
   "-ffp-contract=off",
   "-fno-math-errno",
   "-Wall",
@@ -41,7 +42,7 @@ const commonFlags = [
   "-Wno-maybe-uninitialized",
 ];
 
-const avx2Flags = ["-mavx2", "-mfma", "-mf16c", "-mbmi"];
+const avx2Flags = ["-mavx2", "-mfma", "-mf16c"];
 const avx512Flags = ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mprefer-vector-width=512"];
 
 interface Variant {
@@ -123,34 +124,59 @@ async function checkWeakSymbols(unit: Unit, object: string): Promise<void> {
     throw new Error(`${relative(root, unit.source)} shares symbols:\n${shared.join("\n")}`);
 }
 
-/** Returns whether it compiled. Written beside and renamed, so that two builds at a time do no harm. */
+/**
+ * Returns whether it compiled. Written beside and renamed, so that two builds at a time do no harm; dated by its
+ * start, so that a source saved meanwhile counts as newer.
+ */
 async function compile(unit: Unit, cxx: string): Promise<boolean> {
   const flags = [...commonFlags, ...unit.variant.flags];
   const command = [cxx, ...flags].join(" ");
   if (isCurrent(unit, command)) return false;
   mkdirSync(dirname(unit.object), { recursive: true });
   const temporary = `${unit.object}.${process.pid}`;
-  await run([cxx, ...flags, "-MMD", "-MF", `${temporary}.d`, "-o", temporary, "-c", unit.source]);
-  if (unit.variant.name !== "base") await checkWeakSymbols(unit, temporary);
-  renameSync(`${temporary}.d`, `${unit.object}.d`);
-  renameSync(temporary, unit.object);
+  const startedAt = new Date();
+  try {
+    await run([cxx, ...flags, "-MMD", "-MF", `${temporary}.d`, "-o", temporary, "-c", unit.source]);
+    if (unit.variant.name !== "base") await checkWeakSymbols(unit, temporary);
+    utimesSync(temporary, startedAt, startedAt);
+    renameSync(`${temporary}.d`, `${unit.object}.d`);
+    renameSync(temporary, unit.object);
+  } finally {
+    for (const left of [temporary, `${temporary}.d`]) rmSync(left, { force: true });
+  }
   writeFileSync(`${unit.object}.command`, command);
   return true;
 }
 
-async function link(objects: readonly string[], cxx: string): Promise<void> {
-  const temporary = `${libraryPath}.${process.pid}`;
+const exportsPath = join(sourceFolder, "exports.map");
+
+const linkFlags = [
+  "-shared",
   // The C++ runtime goes inside: the library must load where only a C library is installed.
-  const flags = [
-    "-shared",
-    "-static-libstdc++",
-    "-static-libgcc",
-    `-Wl,--version-script=${join(sourceFolder, "exports.map")}`,
-    "-Wl,-z,defs",
-    "-pthread",
-  ];
-  await run([cxx, ...flags, ...objects, "-o", temporary]);
-  renameSync(temporary, libraryPath);
+  "-static-libstdc++",
+  "-static-libgcc",
+  `-Wl,--version-script=${exportsPath}`,
+  "-Wl,-z,defs",
+  "-pthread",
+];
+
+/** Links unless the library stands that the same command made of nothing newer. */
+async function link(objects: readonly string[], cxx: string, isStale: boolean): Promise<void> {
+  const stampPath = `${libraryPath}.command`;
+  const command = [cxx, ...linkFlags, ...objects].join(" ");
+  const isLinked = existsSync(libraryPath) && existsSync(stampPath);
+  if (!isStale && isLinked && readFileSync(stampPath, "utf8") === command) {
+    const linkedAt = modifiedAt(libraryPath);
+    if ([...objects, exportsPath].every((path) => modifiedAt(path) <= linkedAt)) return;
+  }
+  const temporary = `${libraryPath}.${process.pid}`;
+  try {
+    await run([cxx, ...linkFlags, ...objects, "-o", temporary]);
+    renameSync(temporary, libraryPath);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+  writeFileSync(stampPath, command);
 }
 
 /** Compiles and links what is out of date and returns the library's path. */
@@ -166,8 +192,7 @@ export async function buildCpuLibrary(): Promise<string> {
   };
   await Promise.all(Array.from({ length: maxJobs }, worker));
   const objects = all.map((unit) => unit.object);
-  const linkedAt = existsSync(libraryPath) ? modifiedAt(libraryPath) : 0;
-  if (numCompiled > 0 || objects.some((object) => modifiedAt(object) > linkedAt)) await link(objects, cxx);
+  await link(objects, cxx, numCompiled > 0);
   return libraryPath;
 }
 
