@@ -46,6 +46,10 @@ export class Rig {
   readonly scheduler: Scheduler;
   readonly #running = new Map<number, Running>();
   readonly #timerUs: number;
+  /** Filled anew each round, as a driver would: garbage of the bench would be collected on the scheduler's time. */
+  readonly #tokenCounts = new Int32Array(256);
+  readonly #tokens = new Int32Array(256);
+  readonly #events: SchedulerEvent[] = [];
   /** Time of all submissions and rounds. */
   totalUs = 0;
   hitTokens = 0;
@@ -77,25 +81,27 @@ export class Rig {
     const plan = this.scheduler.nextExecutionPlan();
     const planUs = nowUs() - start - this.#timerUs;
     const { rows, numPrefills } = plan.forward;
-    const tokenCounts = new Int32Array(rows.length);
-    const tokens: number[] = [];
-    const events: SchedulerEvent[] = [];
+    const events = this.#events;
+    events.length = 0;
+    const { planId } = plan;
+    if (rows.length > 0) {
+      events.push({ kind: "forwardResult", planId, tokenCounts: this.#tokenCounts, tokens: this.#tokens });
+    }
+    let numTokens = 0;
     let numFinished = 0;
     for (let i = 0; i < rows.length; i++) {
       const row = rows[i];
       if (row.isFirstChunk) this.hitTokens += row.deviceHitTokens;
+      this.#tokenCounts[i] = 0;
       if (row.isPrefill && !row.completesPrompt) continue;
       const running = this.#running.get(row.request) as Running;
-      tokenCounts[i] = 1;
-      tokens.push(running.request.tokenAt(running.request.spec.tokens.length + running.produced));
+      this.#tokenCounts[i] = 1;
+      const position = running.request.spec.tokens.length + running.produced;
+      this.#tokens[numTokens++] = running.request.tokenAt(position);
       if (++running.produced < running.request.produce) continue;
       this.#running.delete(row.request);
       events.push({ kind: "finish", request: row.request });
       numFinished++;
-    }
-    if (rows.length > 0) {
-      const { planId } = plan;
-      events.unshift({ kind: "forwardResult", planId, tokenCounts, tokens: Int32Array.from(tokens) });
     }
     const numDecodes = rows.length - numPrefills;
     const back = nowUs();

@@ -30,15 +30,22 @@ export function conversationToken(conversation: number, position: number): numbe
 }
 
 const conversations = new Map<number, Int32Array>();
+const prompts = new Map<number, Int32Array>();
 
-/** The first `count` tokens of a conversation, in an array of its own. */
+/** The first `count` tokens of a conversation; made once, for nobody ever writes to a prompt. */
 export function conversationTokens(conversation: number, count: number): Int32Array {
-  let all = conversations.get(conversation);
-  if (all === undefined) {
-    all = Int32Array.from({ length: 3584 }, (_, position) => conversationToken(conversation, position));
-    conversations.set(conversation, all);
+  const key = conversation * 4096 + count;
+  let prompt = prompts.get(key);
+  if (prompt === undefined) {
+    let all = conversations.get(conversation);
+    if (all === undefined) {
+      all = Int32Array.from({ length: 3584 }, (_, position) => conversationToken(conversation, position));
+      conversations.set(conversation, all);
+    }
+    prompt = all.subarray(0, count);
+    prompts.set(key, prompt);
   }
-  return all.slice(0, count);
+  return prompt;
 }
 
 /** The order of active-set-64: which conversation takes its next turn. */

@@ -49,7 +49,7 @@ export class Request implements RequestProgress {
   accessEpoch = 0;
   /** Where a chunk must end so that state can be cached beside history; 0 = nowhere. */
   promotionBoundary = 0;
-  readonly stateBoundaries = new Int32List(4);
+  readonly stateBoundaries = new Int32List(0);
   readonly chain: PrefixChain;
   readonly completed = new CompletedPages();
   /** The last scheduled chunk is [windowBegin, windowEnd). */
