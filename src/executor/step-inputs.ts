@@ -104,6 +104,8 @@ export class StepInputs {
   #writePrefills(batch: ForwardBatch) {
     const host = this.#host;
     const starts = this.#at("prefillQueryStarts");
+    const tokenIds = this.#at("tokenIds");
+    const positions = this.#at("positions");
     let rows = 0;
     let maxQueryTokens = 0;
     let maxSeqLen = 0;
@@ -112,10 +114,8 @@ export class StepInputs {
       const row = batch.rows[i] as ForwardRow;
       const begin = row.begin - row.replay;
       const end = row.begin + row.size;
-      for (let k = 0; k < row.inputLength; k++) {
-        host[this.#at("tokenIds") + rows + k] = row.tokens[begin + k] as number;
-        host[this.#at("positions") + rows + k] = begin + k;
-      }
+      host.set(row.tokens.subarray(begin, begin + row.inputLength), tokenIds + rows);
+      for (let k = 0; k < row.inputLength; k++) host[positions + rows + k] = begin + k;
       rows += row.inputLength;
       host[starts + i + 1] = rows;
       host[this.#at("prefillTableRows") + i] = row.slot;

@@ -1,5 +1,5 @@
 /**
- * Prints what the kernels take on this card: decode and prefill attention, products, sampling. Not a
+ * Prints what the kernels take on this card: decode and prefill attention, products, experts, sampling. Not a
  * test: nothing can fail.
  */
 import { type Device, dtypes } from "../../ffi/device";
@@ -132,6 +132,49 @@ function timeLinear(device: Device, rows: number, outColumns: number, inColumns:
   buffers.release();
 }
 
+/** Experts of a 30B-A3B shape; every launch takes other ones. */
+function timeExperts(device: Device, rows: number): void {
+  const [numExperts, topK, hidden, inner] = [128, 8, 2048, 768];
+  const buffers = new Buffers(device);
+  const weight = (count: number, columns: number, seed: number) => {
+    const prepared = buffers.allocate(count * columns * 2);
+    const whole = { prepared, sourceStride: columns, rows: count, columns, totalRows: count };
+    device.synthesize({ ...whole, dtype: dtypes.bfloat16, scale: 0.02, a: seed, b: 1 });
+    return prepared;
+  };
+  const random = new Random(7);
+  const ids = Int32Array.from(
+    Array.from({ length: rows }, () => [...random.permutation(numExperts).slice(0, topK)]).flat(),
+  );
+  const op = device.op("moeExperts", {
+    x: buffers.putFloats(random.normals(rows * hidden), "bfloat16"),
+    gateUp: weight(numExperts * 2 * inner, hidden, 1),
+    down: weight(numExperts * hidden, inner, 2),
+    weights: buffers.put(new Float32Array(rows * topK).fill(1 / topK)),
+    out: buffers.allocate(rows * hidden * 2),
+    xStride: hidden,
+    outStride: hidden,
+    rows,
+    hidden,
+    inner,
+    numExperts,
+    topK,
+    dtype: dtypes.bfloat16,
+    weightDtype: dtypes.bfloat16,
+  });
+  op.set("scratch", buffers.allocate(device.scratchBytes("moe", op.block)));
+  const rotations = 8;
+  const shifted = Array.from({ length: rotations }, (_, i) =>
+    buffers.put(ids.map((id) => (id + (i * numExperts) / rotations) % numExperts)),
+  );
+  const ns = medianNs(device, rotations, (index) => op.set("ids", shifted[index] as number).launch());
+  const bytes = new Set(ids).size * 3 * hidden * inner * 2;
+  const work = rows * topK * 6 * hidden * inner;
+  const rates = `${(bytes / ns / 1000).toFixed(2)} TB/s ${(work / ns / 1000).toFixed(0)} TFLOP/s`;
+  console.log(`experts ${rows} rows ${(ns / 1000).toFixed(1)} us ${rates}`);
+  buffers.release();
+}
+
 function timeSampling(device: Device, rows: number, values: object): void {
   const batch = samplingBatch(new Random(1), rows, 151_936);
   const params = batch.params.map(() => ({ topP: 1, repetitionPenalty: 1, temperature: 1, ...values }));
@@ -165,9 +208,12 @@ for (const [outColumns, inColumns] of [
   for (const rows of [1, 64]) timeLinear(device, rows, outColumns, inColumns);
 }
 timeLinear(device, 4096, 12288, 4096);
+for (const rows of [1, 8, 64, 512, 8192]) timeExperts(device, rows);
 for (const rows of [1, 64]) {
   timeSampling(device, rows, { temperature: 0 });
   timeSampling(device, rows, {});
   timeSampling(device, rows, { topK: 40, topP: 0.95 });
+  timeSampling(device, rows, { topP: 0.5 });
+  timeSampling(device, rows, { topP: 0.95 });
 }
 device.close();
