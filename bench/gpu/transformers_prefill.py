@@ -1,4 +1,7 @@
-"""Times transformers' prefill (SDPA, bfloat16) of a Qwen3-8B shape with random weights: the peer of bench/gpu/engine.ts."""
+"""Times transformers' prefill (SDPA, bfloat16) of a Qwen3-8B shape with random weights.
+
+The peer of bench/gpu/engine.ts.
+"""
 import json
 import sys
 import time
