@@ -453,7 +453,7 @@ typedef struct GranaryZeroBlocks {
 int32_t granary_zero_blocks(const GranaryZeroBlocks* args);
 
 // For every pair and field: payload of block sourceIds[i] of
-// sources[f] -> block destinationIds[i] of destinations[f].
+// sources[f] -> block destinationIds[i] of destinations[f]. Destinations are distinct.
 typedef struct GranaryCopyBlocks {
   granary_address sources, destinations;  // GranaryField [numFields], equal payloads
   granary_address sourceIds, destinationIds;

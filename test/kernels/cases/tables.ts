@@ -114,7 +114,7 @@ const fieldShapes = [
   { strideBytes: 160, payloadBytes: 128 },
   { strideBytes: 52, payloadBytes: 52 },
 ] as const;
-const numBlocks = 64;
+const numBlocks = 128;
 
 const fieldInts = (f: number) => (numBlocks * (fieldShapes[f]?.strideBytes as number)) / 4;
 const contentsOf = (seed: number) =>
@@ -171,7 +171,10 @@ function zeroBlocksCase(): KernelCase {
 function copyBlocksCase(): KernelCase {
   const random = new Random(30);
   const sourceIds = random.integers(count, 0, numBlocks - 1);
-  const destinationIds = random.integers(count, 1, numBlocks - 1); // repeats: the later pair wins
+  const destinationIds = random
+    .permutation(numBlocks - 1)
+    .slice(0, count)
+    .map((id) => id + 1);
   return listCase(
     "copyBlocks",
     (buffers) => {
