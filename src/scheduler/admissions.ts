@@ -137,9 +137,9 @@ export class Admissions {
   }
 
   /** Decode role: destinations for a whole prompt that a peer computes. */
-  remotePrompt(request: Request, plan: PlanBuffer): ScheduleOutcome {
+  remotePrompt(request: Request, plan: PlanBuffer, ignoreHit = false): ScheduleOutcome {
     if (this.#slots.numFree === 0) return "skipped";
-    const numPages = this.#numProbePages(request);
+    const numPages = ignoreHit ? 0 : this.#numProbePages(request);
     const isRecovery = request.state === requestState.retracted;
     const probe = isRecovery
       ? this.#coordinator.probePrefix(request, numPages)
@@ -266,14 +266,16 @@ export class Admissions {
    */
   #consumeRoom(request: Request, frontier: number): boolean {
     if (Math.floor(frontier / this.#settings.prefixGranularity) > request.chain.numKnown) return false;
-    const tokens = request.decodeReserveTokens;
     const { groups } = this.#coordinator;
     for (let group = 0; group < groups.length; group++) {
       const table = request.tables[group];
+      const tokens = this.#demands.decodeTokens(group, request.decodeReserveTokens);
       if (table.availableTokens < tokens || groups[group].geometry.hasReclaimable(table, frontier))
         return false;
     }
-    for (let group = 0; group < groups.length; group++) request.tables[group].availableTokens -= tokens;
+    for (let group = 0; group < groups.length; group++) {
+      request.tables[group].availableTokens -= this.#demands.decodeTokens(group, request.decodeReserveTokens);
+    }
     return true;
   }
 }

@@ -32,9 +32,16 @@ export class ChunkDemands {
     this.demands = settings.specs.map(() => new GroupDemand());
   }
 
+  /** Tokens that a decode step adds to a group. A prefill worker hands over and computes no state any more. */
+  decodeTokens(group: number, tokens: number): number {
+    return this.#settings.role === "prefill" && this.#settings.specs[group].kind === "state" ? 0 : tokens;
+  }
+
   /** A decode step: `tokens` more in every group. */
   forDecode(tokens: number): readonly GroupDemand[] {
-    for (const demand of this.demands) demand.denseGrowth(tokens, 0);
+    for (let group = 0; group < this.demands.length; group++) {
+      this.demands[group].denseGrowth(this.decodeTokens(group, tokens), 0);
+    }
     return this.demands;
   }
 

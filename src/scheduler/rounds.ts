@@ -75,21 +75,30 @@ export class Rounds {
   }
 
   /**
-   * A chunk of any request that needs one, in whatever state it is. When nobody holds a block and a first
-   * chunk still does not fit, what it would reuse is in its own way: it is tried without its hit.
+   * A chunk of any request that needs one, in whatever state it is. When nobody else holds a block and it still does not
+   * fit, what it would reuse is in its own way: a first chunk is tried without its hit. A decode worker's pool is sized
+   * for what peers send, not for chunks of its own: there it is tried with ever less of the budget as well.
    */
   chunk(request: Request, round: Round): ScheduleOutcome {
     const isResident = request.state === requestState.prefilling;
-    let outcome = isResident
-      ? this.#admissions.nextChunk(request, round.budget, round.plan)
-      : this.#admissions.firstChunk(request, round.budget, round.plan);
-    if (outcome === "short" && this.#book.numHoldingBlocks === 0) {
-      outcome = this.#admissions.firstChunk(request, round.budget, round.plan, true);
+    let outcome = this.#tryChunk(request, round, round.budget, false);
+    if (outcome === "short" && this.#book.numHoldingBlocks === Number(isResident)) {
+      if (!isResident) outcome = this.#tryChunk(request, round, round.budget, true);
+      const smallest = this.#settings.role === "decode" ? 1 : round.budget;
+      for (let budget = round.budget >> 1; outcome === "short" && budget >= smallest; budget >>= 1) {
+        outcome = this.#tryChunk(request, round, budget, true);
+      }
     }
     if (outcome !== "scheduled") return outcome;
     const replay = isResident ? 0 : replayTokens(request.windowBegin, this.#settings.replayWindowTokens);
     round.chargePrefill(request, replay);
     return outcome;
+  }
+
+  #tryChunk(request: Request, round: Round, budget: number, ignoresHit: boolean): ScheduleOutcome {
+    return request.state === requestState.prefilling
+      ? this.#admissions.nextChunk(request, budget, round.plan)
+      : this.#admissions.firstChunk(request, budget, round.plan, ignoresHit);
   }
 
   /** A chunk of the first incomplete prompt that fits; true when there was one. */
@@ -144,7 +153,10 @@ export class Rounds {
     let request = this.#book.newPrompts.first;
     while (request !== undefined && this.#admissions.hasFreeSlot) {
       const next = request.next;
-      const outcome = this.#admissions.remotePrompt(request, round.plan);
+      let outcome = this.#admissions.remotePrompt(request, round.plan);
+      if (outcome === "short" && this.#book.numHoldingBlocks === 0) {
+        outcome = this.#admissions.remotePrompt(request, round.plan, true);
+      }
       if (outcome === "scheduled") return;
       if (outcome === "short") round.blockedBy(request);
       request = next;

@@ -66,6 +66,29 @@ export class ModelExecutor {
     }
   }
 
+  /** What a peer computed arrives in the blocks that were made ready for it. Returns the first token. */
+  land(row: ForwardRow): number {
+    const truth = this.#truthOf(row.requestId);
+    const end = row.begin + row.size;
+    this.#settings.specs.forEach((spec, group) => {
+      const table = this.mirror.tableOf(group, row.slot);
+      const content = (position: number) =>
+        this.#device[group].get(table[Math.floor(position / spec.blockGranularity)]);
+      if (spec.kind === "state") {
+        const snapshot = content(end - 1);
+        if (snapshot !== undefined) snapshot[0] = truth.hash(end);
+        return;
+      }
+      const from = spec.replayable ? 0 : row.begin;
+      for (let q = from; q < end; q++) {
+        const rows = content(q);
+        if (rows !== undefined) rows[q % spec.blockGranularity] = truth.hash(q + 1);
+      }
+    });
+    this.#positions.set(row.requestId, end);
+    return truth.token(end);
+  }
+
   #store(op: TransferOp): void {
     for (let i = 0; i < op.numTransfers; i++) {
       const content = this.#device[op.groups[i]].get(op.sources[i]) ?? [];
