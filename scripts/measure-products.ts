@@ -1,6 +1,7 @@
 /**
- * Times every kernel that can multiply few rows on this machine's card, over the products of common models, and writes the table
- * from which the library chooses. Run on the card: `bun scripts/measure-products.ts [file]`; commit what it writes.
+ * Times every kernel that can multiply few rows on this machine's card, over the products of common models,
+ * and writes the table from which the library chooses. Run on the card: `scripts/tune-products [file]`; commit
+ * what it writes.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +22,7 @@ interface Shape {
 const root = join(import.meta.dir, "..");
 /** As the library has them. */
 const rowBuckets = [1, 2, 4, 8, 16, 32, 64];
-const kernels = (process.env.TUNE_KERNELS ?? "L,N,W").split(",") as readonly string[];
+const kernels = ["L", "N", "W"] as const;
 /** Weights rotate beyond what the L2 cache holds. */
 const rotationBytes = 256 * 2 ** 20;
 

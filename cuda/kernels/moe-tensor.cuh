@@ -2,9 +2,9 @@
 // (moe-plan.cuh) of one expert with 32 * kColumnWarps of its weight rows. Shapes as in moe-experts.cuh;
 // hidden and inner are multiples of 64, rows 16-byte aligned.
 // Warps stand two by kColumnWarps, each over 32 assignments and 32 weight rows; 64 of the depth at a time
-// come through a ring of asynchronous copies. For gate and up a warp's weight rows are 16 gates and the 16 ups
-// beside them, so that a thread holds both sides of its results. Bound: the weights of the experts in use,
-// HBM, for few rows; L2 and the tensor cores for many.
+// come through a ring of asynchronous copies. For gate and up a warp's weight rows are 16 gates and the 16
+// ups beside them, so that a thread holds both sides of its results. Bound: the weights of the experts in
+// use, HBM, for few rows; L2 and the tensor cores for many.
 #pragma once
 #include "matrix.cuh"
 #include "moe-experts.cuh"
