@@ -63,6 +63,8 @@ export function parseFlagValue(spec: FlagSpec, text: string, origin: string): Fl
   }
   if (spec.kind === "list") return text === "" ? usage(`${origin} must not be empty`) : [text];
   if (spec.kind === "text") {
+    // An empty address would mean all of them, an empty name nobody's.
+    if (text === "") usage(`${origin} must not be empty`);
     if (spec.choices !== undefined && !spec.choices.includes(text)) {
       usage(`${origin} must be one of ${spec.choices.join(", ")}, not '${text}'`);
     }

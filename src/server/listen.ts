@@ -1,4 +1,5 @@
 /** Opens the socket for an app and closes it gracefully. */
+import { GranaryError } from "../assert";
 import { idleTimeoutSeconds } from "../limits";
 import type { GranaryServer } from "./server";
 
@@ -19,16 +20,22 @@ export interface ListeningServer {
 
 export function listen(app: GranaryServer, options: ListenOptions): ListeningServer {
   const { host, port } = options;
-  app.listen({
-    hostname: host,
-    port,
-    // A port that another server has is an error, not a share of its clients.
-    reusePort: false,
-    development: false,
-    idleTimeout: options.idleTimeoutSeconds ?? idleTimeoutSeconds,
-    // The app refuses large bodies itself, with an answer that clients can read.
-    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-  });
+  try {
+    app.listen({
+      hostname: host,
+      port,
+      // A port that another server has is an error, not a share of its clients.
+      reusePort: false,
+      development: false,
+      idleTimeout: options.idleTimeoutSeconds ?? idleTimeoutSeconds,
+      // The app refuses large bodies itself, with an answer that clients can read.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    });
+  } catch (error) {
+    // Bun's own words name neither the address nor, for one that is not this machine's, the trouble.
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new GranaryError("listen_failed", `cannot listen on ${host}, port ${port}: ${reason}`);
+  }
   const { server } = app;
   if (server === null) throw new Error("the server did not start");
   const boundPort = server.port ?? port;

@@ -1,6 +1,7 @@
 /** Arguments and environment become values: precedence, spelling, and one line for each mistake. */
 import { describe, expect, test } from "bun:test";
 import type { CommandName } from "../../src/cli/flag-types";
+import { allFlags } from "../../src/cli/flags";
 import { type Environment, parseCommand } from "../../src/cli/parse-flags";
 import { expectError } from "../support/expect-error";
 
@@ -78,6 +79,16 @@ describe("a list", () => {
     refused(["--api-key="], {}, "--api-key", "empty");
     for (const value of [",", "a,", ",a", "a,,b"])
       refused([], { GRANARY_API_KEY: value }, "GRANARY_API_KEY", "empty");
+  });
+});
+
+describe("a text", () => {
+  test("is never empty: an empty address would mean every one of the machine's", () => {
+    for (const { name, kind, commands } of allFlags) {
+      if (kind !== "text" || !commands.includes("serve")) continue;
+      refused([`--${name}`, ""], {}, `--${name}`, "empty");
+      refused([`--${name}=`], {}, `--${name}`, "empty");
+    }
   });
 });
 

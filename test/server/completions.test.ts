@@ -14,6 +14,21 @@ async function complete(fields: object, server = serverUnderTest()) {
   return { status: response.status, body: await bodyOf(response), engine: server.engine };
 }
 
+describe("a tokenizer that knows more tokens than the model", () => {
+  test("has those refused, in a text as in a list, before they reach the engine", async () => {
+    const engine = new FakeEngine({}, { vocabSize: 72 });
+    const server = serverUnderTest({ engine });
+    expect((await server.post(path, { prompt: [71, 72] })).status).toBe(400);
+    for (const prompt of ["hi", ["h", "hi"]]) {
+      const response = await server.post(path, { prompt });
+      expect(response.status).toBe(400);
+      expect((await bodyOf(response)).error.code).toBe("token_out_of_vocabulary");
+    }
+    expect(engine.requests).toEqual([]);
+    expect((await server.post(path, { prompt: "hh", max_tokens: 1 })).status).toBe(200);
+  });
+});
+
 describe("a prompt", () => {
   test("may be a text, texts, token ids or lists of token ids", async () => {
     const forms: readonly (readonly [unknown, number[][]])[] = [

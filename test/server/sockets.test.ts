@@ -4,6 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
+import { listen } from "../../src/server/listen";
+import { expectError } from "../support/expect-error";
 import type { FakeScript } from "./fake-engine";
 import { serverUnderTest } from "./server-under-test";
 
@@ -268,5 +270,15 @@ describe("200 streaming clients, half of which leave", () => {
     expect(server.engine.numLiveRequests).toBe(0);
     expect(server.errors).toEqual([]);
     await server.listening.stop(true);
+  });
+});
+
+describe("an address that cannot be listened on", () => {
+  test("is named, with its port and the system's reason", async () => {
+    const { listening, app } = listeningServer({});
+    const taken = { host: "127.0.0.1", port: listening.port };
+    expectError(() => listen(app, taken), "listen_failed", "127.0.0.1", String(listening.port));
+    expectError(() => listen(app, { host: "256.1.1.1", port: 0 }), "listen_failed", "256.1.1.1");
+    await listening.stop(true);
   });
 });

@@ -5,7 +5,7 @@ import { maxChoicesPerPrompt, maxChoicesPerRequest } from "../../limits";
 import type { ServerContext } from "../dependencies";
 import type { GenerationRequest } from "../generation/generation";
 import { checkAdmission } from "../http/admission";
-import { invalidParam } from "../http/api-error";
+import { ApiError, invalidParam } from "../http/api-error";
 import { checkLogprobCount, checkLogprobVolume } from "../parameters/logprob-parameters";
 import { inRange } from "../parameters/range";
 import type { SamplingFields } from "../parameters/sampling-parameters";
@@ -61,15 +61,29 @@ export function completeRequest(
   maxTokens: readonly number[],
   isStreamed: boolean,
 ): GenerationRequest {
+  const { vocabSize } = context.engine.limits;
+  for (const prompt of prompts) checkVocabulary(prompt, vocabSize);
   checkLogprobVolume({
     logprobs: isStreamed ? undefined : settings.logprobs,
     promptLogprobs: settings.promptLogprobs,
     promptTokens: prompts.reduce((sum, prompt) => sum + prompt.length, 0),
     generatedTokens: maxTokens.reduce((sum, count) => sum + count, 0) * settings.numChoices,
-    vocabSize: context.engine.limits.vocabSize,
+    vocabSize,
   });
   checkAdmission(context.engine);
   return { ...settings, prompts, maxTokens };
+}
+
+/** Some tokenizers know more tokens than their model has embeddings for; those mean nothing to it. */
+function checkVocabulary(prompt: Int32Array, vocabSize: number): void {
+  for (const id of prompt) {
+    if (id < vocabSize) continue;
+    throw new ApiError(
+      400,
+      `The tokenizer makes token ${id} of this prompt, but the model's vocabulary ends at ${vocabSize - 1}.`,
+      { code: "token_out_of_vocabulary" },
+    );
+  }
 }
 
 export function checkNumChoices(numPrompts: number, numChoices: number): void {
