@@ -85,10 +85,11 @@ export async function serve(flags: FlagValues, runtime: Runtime): Promise<number
     },
   );
   const code = await ended.promise;
-  // Readers of finished answers get their last bytes before the sockets go.
+  const stopped = engine.stop();
+  // Readers of finished and of broken off answers get their last bytes before the sockets go.
   await Promise.race([server.stop(false), Bun.sleep(200)]);
   await server.stop(true);
-  await Promise.race([engine.stop(), failed]);
+  await Promise.race([stopped, failed]);
   tokenizer.close();
   return code;
 }

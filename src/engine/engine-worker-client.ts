@@ -134,9 +134,10 @@ export class EngineWorkerClient implements EngineClient {
     await this.#stopped.promise;
   }
 
-  /** Ends the engine's thread now, whatever runs. */
+  /** Ends the engine's thread now; whatever runs ends with an error, at once. */
   async stop(): Promise<void> {
     this.#state = "draining";
+    this.#endLive("the server is shutting down");
     await this.#worker.terminate();
     this.#stopped.resolve();
   }
@@ -192,20 +193,26 @@ export class EngineWorkerClient implements EngineClient {
     this.#stopped.resolve();
   }
 
+  #endLive(error: string): void {
+    const live = [...this.#live];
+    this.#live.clear();
+    for (const [id, { onChunk, openChoices }] of live) {
+      for (const choice of openChoices)
+        onChunk({ id, choice, tokens: new Int32Array(), finish: "error", error });
+    }
+  }
+
   /** Every open choice ends with an error; nothing is taken any more. */
   #fail(error: string, dump?: string): void {
     if (this.#state === "failed" || this.#state === "draining") {
+      this.#endLive(error);
       this.#stopped.resolve();
       return;
     }
     this.#state = "failed";
     this.#failure = error;
     this.#ready.reject(new GranaryError("engine_failed", error));
-    for (const [id, { onChunk, openChoices }] of this.#live) {
-      for (const choice of openChoices)
-        onChunk({ id, choice, tokens: new Int32Array(), finish: "error", error });
-    }
-    this.#live.clear();
+    this.#endLive(error);
     for (const resolve of this.#flushes.values()) resolve(false);
     this.#end();
     this.#events.onFailure?.(error, dump);

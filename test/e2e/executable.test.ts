@@ -88,19 +88,22 @@ describe("a termination signal", () => {
     expect(await exited).toBe(0);
   });
 
-  test("sent twice ends at once", async () => {
+  test("sent twice ends at once, with an error for those that were being answered", async () => {
     await using server = await startReferenceServer("llama");
-    void fetch(`${server.url}/v1/completions`, {
+    const stream = await fetch(`${server.url}/v1/completions`, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ prompt: [1, 2, 3], max_tokens: 4000, ignore_eos: true }),
-    }).catch(() => {});
-    await Bun.sleep(100);
+      body: JSON.stringify({ prompt: [1, 2, 3], max_tokens: 4000, ignore_eos: true, stream: true }),
+    });
+    const text = stream.text();
     process.kill(server.pid, "SIGTERM");
     await Bun.sleep(20);
     const startedMs = performance.now();
     await server.end("SIGTERM");
     expect(performance.now() - startedMs).toBeLessThan(2000);
+    // Whoever reads is told, and not just cut off.
+    const lastEvent = (await text).trimEnd().split("\n\n").at(-1) as string;
+    expect(JSON.parse(lastEvent.replace(/^data: /, "")).error.code).toBe("service_unavailable");
   });
 });
 

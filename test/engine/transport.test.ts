@@ -84,6 +84,27 @@ describe("an engine in its thread", () => {
     await drained;
   });
 
+  test("ends every open choice with an error when it is stopped, drained before or not", async () => {
+    for (const isDrained of [false, true]) {
+      const client = await openSlowEngine();
+      const ends: (readonly [number, TokenChunk["finish"]])[] = [];
+      const listener = ({ choice, finish }: TokenChunk) => finish && ends.push([choice, finish]);
+      client.submit({ ...request(4000), numChoices: 2 }, listener);
+      client.submit(request(4000), listener);
+      const drained = isDrained ? client.drain() : undefined;
+      await Bun.sleep(20);
+      const stopped = client.stop();
+      expect(ends).toEqual([
+        [0, "error"],
+        [1, "error"],
+        [0, "error"],
+      ]);
+      await stopped;
+      await drained;
+      expect(client.numLiveRequests).toBe(0);
+    }
+  });
+
   test("tells a failed start in one sentence and stays failed", async () => {
     const client = new EngineWorkerClient(
       join(import.meta.dir, "../../src/engine/worker.ts"),
