@@ -28,6 +28,7 @@ describe("initialisation", () => {
       for (const numThreads of [1, 3, 2]) {
         const opened = open({ numThreads, isa });
         expect(opened.info().numMultiprocessors).toBe(numThreads);
+        expect(opened.info().features.split(" ").includes("avx512f")).toBe(isa === "avx512");
         opened.close();
         device = undefined;
       }

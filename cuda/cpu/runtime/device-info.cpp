@@ -75,7 +75,6 @@ GRANARY_EXPORT int32_t granary_device_info(GranaryDeviceInfo* out) {
   readMemory(out);
   out->numMultiprocessors = numThreads();
   readName(out->name, sizeof out->name);
-  const char* reason = "";
-  snprintf(out->features, sizeof out->features, "%s", featuresOf(chooseIsa(&reason)));
+  snprintf(out->features, sizeof out->features, "%s", featuresOf(activeIsa()));
   return GRANARY_OK;
 }

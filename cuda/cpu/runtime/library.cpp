@@ -21,6 +21,7 @@ constexpr int64_t kHugePageBytes = 2 << 20;
 
 struct State {
   const Kernels* kernels = nullptr;
+  Isa isa = Isa::none;
   bool verifies = false;
   int32_t numThreads = 0;
   void* memory = nullptr;  // what was mapped for all workspaces
@@ -60,6 +61,7 @@ bool isInitialised() { return state.kernels != nullptr; }
 bool verifies() { return state.verifies; }
 const Kernels& kernels() { return *state.kernels; }
 int32_t numThreads() { return state.numThreads; }
+Isa activeIsa() { return state.isa; }
 Workspace workspaceOf(int32_t thread) {
   return {state.workspaces + thread * state.workspaceBytes, state.workspaceBytes};
 }
@@ -103,6 +105,7 @@ GRANARY_EXPORT int32_t granary_init(const GranaryInit* args) {
       (reinterpret_cast<uint64_t>(memory) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
   state = {
       .kernels = kernelsOf(isa),
+      .isa = isa,
       .verifies = args->debugChecks != 0,
       .numThreads = args->numThreads,
       .memory = memory,

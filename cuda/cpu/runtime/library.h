@@ -2,6 +2,8 @@
 #pragma once
 #include <stdint.h>
 
+#include "cpu-features.h"
+
 namespace granary {
 
 struct Kernels;
@@ -12,6 +14,8 @@ bool verifies();
 // The kernels compiled for this machine. Only valid while initialised.
 const Kernels& kernels();
 int32_t numThreads();
+// The instruction set that init chose; `none` while not initialised.
+Isa activeIsa();
 // Memory of one computing thread for packed operands, kept from init to shutdown; `thread` counts from 0.
 struct Workspace {
   char* memory;

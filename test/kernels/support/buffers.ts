@@ -2,18 +2,19 @@
 import { ptr } from "bun:ffi";
 import { type Address, type Device, type Dtype, dtypeBytes } from "../../../ffi/device";
 import { fromBfloat16, toBfloat16 } from "./bfloat16";
+import { allocateGuarded } from "./guard-page";
 
 export class Buffers {
   readonly device: Device;
-  readonly #addresses: Address[] = [];
+  readonly #allocations: Address[] = [];
 
   constructor(device: Device) {
     this.device = device;
   }
 
   allocate(bytes: number): Address {
-    const address = this.device.allocate(Math.max(bytes, 1), "a kernel test");
-    this.#addresses.push(address);
+    const { allocation, address } = allocateGuarded(this.device, bytes);
+    this.#allocations.push(allocation);
     return address;
   }
 
@@ -61,7 +62,7 @@ export class Buffers {
   }
 
   release(): void {
-    for (const address of this.#addresses.splice(0)) this.device.free(address);
+    for (const address of this.#allocations.splice(0)) this.device.free(address);
   }
 }
 
