@@ -181,7 +181,7 @@ export class EventHandler {
   #cut(request: Request, keptTokens: number): void {
     const { prefixGranularity } = this.#settings;
     const published = request.chain.numKnown * prefixGranularity;
-    request.tokens.truncate(Math.max(request.submittedPromptTokens + keptTokens, published + 1));
+    request.tokens.truncate(Math.max(request.submittedPromptTokens + keptTokens, published));
     request.chain.truncate(Math.floor(request.tokens.size / prefixGranularity));
   }
 

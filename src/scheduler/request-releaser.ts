@@ -70,7 +70,6 @@ export class RequestReleaser {
     request.prefillTokens = request.tokens.size;
     request.resumesGeneration = request.tokens.size > request.submittedPromptTokens;
     request.retractionEpoch = ++this.#retractionClock;
-    request.failedAtVersion = -1;
     this.#book.retract(request, hasRecoverableSnapshot);
   }
 

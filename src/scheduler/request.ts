@@ -78,13 +78,6 @@ export class Request implements RequestProgress {
   storageHitTokens = 0;
   wasAdmitted = false;
 
-  /**
-   * The books' version and the budget at which an admission
-   * last failed; it need not be tried again before they move.
-   */
-  failedAtVersion = -1;
-  failedAtBudget = 0;
-
   /** Links of the queue that the request is in. */
   previous: Request | undefined;
   next: Request | undefined;

@@ -6,6 +6,7 @@ import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
 import { canEveryGroupGetABlock } from "../cache/coordinator/capacity-views";
 import type { Admissions, ScheduleOutcome } from "./admissions";
 import { minPrefillChunkTokens, replayTokens } from "./chunk";
+import { NewPromptScan } from "./new-prompt-scan";
 import { type Request, requestState } from "./request";
 import type { RequestBook } from "./request-book";
 import type { Round } from "./round";
@@ -17,6 +18,7 @@ export class Rounds {
   readonly #book: RequestBook;
   readonly #admissions: Admissions;
   readonly #minPrefillChunkTokens: number;
+  readonly #scan = new NewPromptScan();
 
   constructor(
     settings: SchedulerSettings,
@@ -189,37 +191,23 @@ export class Rounds {
   }
 
   #newPrompts(round: Round): void {
-    let request = this.#book.newPrompts.first;
-    while (request !== undefined) {
+    const version = this.#coordinator.changeVersion;
+    let request = this.#scan.start(this.#book.newPrompts, version, round.budget);
+    if (this.#scan.firstShort !== undefined) round.blockedBy(this.#scan.firstShort);
+    while (request !== undefined && this.#scan.mayTry) {
       const next: Request | undefined = request.next;
       if (round.isFull || !this.#admissions.hasFreeSlot) return;
       if (!canEveryGroupGetABlock(this.#coordinator)) {
-        round.blockedBy(request);
+        round.blockedBy(this.#book.newPrompts.first ?? request);
         return;
       }
-      if (this.#newPrompt(request, round)) return;
+      const outcome = this.chunk(request, round);
+      if (outcome === "scheduled") this.#scan.forget();
+      else this.#scan.refused(request, outcome === "short");
+      if (outcome === "short") round.blockedBy(request);
+      if (outcome === "scheduled" && request.state === requestState.prefilling) return;
       request = next;
     }
-  }
-
-  /**
-   * Tries one new prompt, unless nothing that matters has
-   * changed since it failed. True when it ends the phase.
-   */
-  #newPrompt(request: Request, round: Round): boolean {
-    const version = this.#coordinator.changeVersion;
-    if (request.failedAtVersion === version && request.failedAtBudget === round.budget) {
-      round.blockedBy(request);
-      return false;
-    }
-    const { budget } = round;
-    const outcome = this.chunk(request, round);
-    if (outcome === "short") {
-      request.failedAtVersion = this.#coordinator.changeVersion;
-      request.failedAtBudget = budget;
-      round.blockedBy(request);
-    }
-    return outcome === "scheduled" && request.state === requestState.prefilling;
   }
 }
 

@@ -204,6 +204,7 @@ export class Scheduler {
       decoding: count(requestState.decoding),
       bootstrapping: count(requestState.bootstrapping),
       remotePrefilling: count(requestState.remotePrefilling),
+      transfersInFlight: this.#numTransfersInFlight(count(requestState.remotePrefilling)),
       totalLcmBlocks: device.pool.numLcmBlocks,
       availableLcmBlocks: numAvailableLcmBlocks(this.#coordinator),
       emptyLcmBlocks: device.pool.numEmpty,
@@ -333,6 +334,11 @@ export class Scheduler {
       if (this.#events.isTransferInFlight(request)) return true;
     }
     return false;
+  }
+
+  #numTransfersInFlight(remotePrefilling: number): number {
+    if (this.#settings.role === "fused") return 0;
+    return this.#settings.role === "prefill" ? this.#book.numHoldingBlocks : remotePrefilling;
   }
 
   #isAnyTransferInFlight(): boolean {

@@ -91,7 +91,7 @@ export class NaiveScheduler {
   finish(r: NaiveRequest, kept?: number): void {
     const { P } = this.cache;
     if (kept !== undefined) {
-      const least = Math.max(r.prompt + kept, r.known * P + 1, r.prefill);
+      const least = Math.max(r.prompt + kept, r.known * P, r.prefill);
       r.tokens = r.tokens.slice(0, Math.max(least, 0));
     }
     if (r.state === "prefillDone" || r.state === "decoding") {
