@@ -44,8 +44,9 @@ function roots(environment: UnpackEnvironment): readonly string[] {
   const home = absolute(environment.HOME);
   const cache =
     absolute(environment.XDG_CACHE_HOME) ?? (home === undefined ? undefined : join(home, ".cache"));
-  const places = [...(cache === undefined ? [] : [cache]), absolute(environment.TMPDIR) ?? tmpdir()];
-  return places.map((root) => join(root, "granary"));
+  // The temporary directory is everybody's: one name there would be the first user's alone.
+  const shared = join(absolute(environment.TMPDIR) ?? tmpdir(), `granary-${process.getuid?.() ?? "user"}`);
+  return cache === undefined ? [shared] : [join(cache, "granary"), shared];
 }
 
 /** Makes the directory around ours. Whoever could write there could put another library in our place. */

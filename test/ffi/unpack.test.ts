@@ -72,14 +72,16 @@ describe("unpacking", () => {
     const all = { XDG_CACHE_HOME: cache, HOME: home, TMPDIR: temporary };
     expect(unpack(files, all)).toStartWith(join(cache, "granary/"));
     expect(unpack(files, { ...all, XDG_CACHE_HOME: undefined })).toStartWith(join(home, ".cache/granary/"));
-    expect(unpack(files, { TMPDIR: temporary })).toStartWith(join(temporary, "granary/"));
+    expect(unpack(files, { TMPDIR: temporary })).toStartWith(
+      join(temporary, `granary-${process.getuid?.()}/`),
+    );
   });
 
   test("never takes a place from where the program was started", () => {
     const temporary = temporaryDirectory();
     for (const setting of ["", "cache", "./cache"]) {
       const environment = { XDG_CACHE_HOME: setting, HOME: setting, TMPDIR: temporary };
-      expect(unpack(files, environment)).toStartWith(join(temporary, "granary/"));
+      expect(unpack(files, environment)).toStartWith(join(temporary, `granary-${process.getuid?.()}/`));
     }
     expect(existsSync("granary")).toBe(false);
   });
