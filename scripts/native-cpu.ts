@@ -125,8 +125,8 @@ async function checkWeakSymbols(unit: Unit, object: string): Promise<void> {
 }
 
 /**
- * Returns whether it compiled. Written beside and renamed, so that two builds at a time do no harm; dated by its
- * start, so that a source saved meanwhile counts as newer.
+ * Returns whether it compiled. Written beside and renamed, so that two builds at a time do no harm;
+ * dated by its start, so that a source saved meanwhile counts as newer.
  */
 async function compile(unit: Unit, cxx: string): Promise<boolean> {
   const flags = [...commonFlags, ...unit.variant.flags];

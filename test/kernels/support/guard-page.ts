@@ -1,4 +1,4 @@
-/** Memory that ends where an unreadable page begins: a kernel of the CPU library that reaches too far stops the test. */
+/** Memory that ends where an unreadable page begins: a CPU kernel that reaches too far stops the test. */
 import { dlopen, FFIType } from "bun:ffi";
 import type { Address, Device } from "../../../ffi/device";
 
