@@ -29,7 +29,13 @@ export function createServer(dependencies: ServerDependencies) {
     heartbeat: new Heartbeat(dependencies.clock),
   };
   const guard = new ApiKeyGuard(dependencies.options.apiKeys);
-  const app = new Elysia({ name: "granary", normalize: false, websocket: socketLimits })
+  const app = new Elysia({
+    name: "granary",
+    normalize: false,
+    websocket: socketLimits,
+    // Hosts of one to three letters are hosts too; the router would cut their URLs in the wrong place.
+    handler: { standardHostname: false },
+  })
     .onRequest(({ request, set }) => {
       set.headers["x-request-id"] = requestIdOf(request.headers);
       guard.check(request);

@@ -282,3 +282,21 @@ describe("an address that cannot be listened on", () => {
     await listening.stop(true);
   });
 });
+
+describe("a request's host", () => {
+  test.each(["x", "ai", "gpu", "localhost", "example.com:8000"])("may be %s", async (host) => {
+    const { listening, app } = listeningServer({});
+    const url = `http://${host}`;
+    expect((await app.handle(new Request(`${url}/health/live`))).status).toBe(200);
+    const socket = connect(listening.port, "127.0.0.1");
+    const answer = Promise.withResolvers<string>();
+    socket.once("data", (data) => answer.resolve(data.toString()));
+    socket.write(
+      `GET /v1/responses HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    );
+    expect(await answer.promise).toStartWith("HTTP/1.1 101 ");
+    socket.destroy();
+    await listening.stop(true);
+  });
+});
