@@ -1,11 +1,11 @@
 /**
  * Measures the scheduler on the workloads and compares with the targets:
- * `scripts/bench-scheduler [--json] [--runs n] [--only w1,w2,...] [--minutes m] [--thread-clock]`.
+ * `scripts/bench-scheduler [--json] [--runs n] [--only w1,w2,...] [--minutes m]`.
  */
 import { runAdmission } from "./admission";
 import { activeSet, type ChatRun, runChat, turnMajor, w1Config, w2Config, w3Config } from "./chat";
 import { runLong } from "./long-run";
-import { middle, pageHashNs, spinControl, summarize, timerOverheadUs, useThreadClock } from "./measure";
+import { middle, pageHashNs, spinControl, summarize, timerOverheadUs } from "./measure";
 import { formatRow, type RowResult, type RowSpec, rowSpecs } from "./rows";
 import { runDeepQueue, runLongContext, runMemory, runScale } from "./scale";
 import { conversationTokens, fnv1a32 } from "./tokens";
@@ -23,7 +23,6 @@ const runs = Number(option("runs", "9"));
 const only = option("only", "w1,adm,w2,w3,w4,w5,w6").split(",");
 
 if (fnv1a32(conversationTokens(0, 1280)) !== 3498471582) throw new Error("the token generator is wrong");
-if (args.includes("--thread-clock")) useThreadClock();
 const timerUs = timerOverheadUs();
 const hashNs = pageHashNs();
 /** Figures are stated for a machine whose page hash takes as long as the peers'. */

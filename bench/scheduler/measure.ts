@@ -3,26 +3,8 @@
  * several runs, scaled to the machine of the peers' figures.
  */
 
-import { dlopen } from "bun:ffi";
-
-let clock = (): number => Bun.nanoseconds() / 1000;
-
 export function nowUs(): number {
-  return clock();
-}
-
-/**
- * From now on times are this thread's own, so that a neighbour on the core does not count. Reading that clock is a
- * system call: it makes the shortest figures coarse, and the tails honest on a busy machine.
- */
-export function useThreadClock(): void {
-  const { symbols } = dlopen("libc.so.6", { clock_gettime: { args: ["i32", "ptr"], returns: "i32" } });
-  const time = new Int32Array(4);
-  const threadCpuTime = 3;
-  clock = () => {
-    symbols.clock_gettime(threadCpuTime, time);
-    return time[0] * 1e6 + time[2] / 1000;
-  };
+  return Bun.nanoseconds() / 1000;
 }
 
 export interface Summary {
@@ -91,10 +73,9 @@ export function spinControl(ms: number): { over1ms: number; over5ms: number; max
   let over1ms = 0;
   let over5ms = 0;
   let maxUs = 0;
-  const wallUs = () => Bun.nanoseconds() / 1000;
-  const end = wallUs() + ms * 1000;
-  for (let last = wallUs(); last < end; ) {
-    const now = wallUs();
+  const end = nowUs() + ms * 1000;
+  for (let last = nowUs(); last < end; ) {
+    const now = nowUs();
     const gap = now - last;
     if (gap > 1000) over1ms++;
     if (gap > 5000) over5ms++;

@@ -46,7 +46,10 @@ export class Rig {
   readonly scheduler: Scheduler;
   readonly #running = new Map<number, Running>();
   readonly #timerUs: number;
-  /** Filled anew each round, as a driver would: garbage of the bench would be collected on the scheduler's time. */
+  /**
+   * Filled anew each round, as a driver would: garbage of the bench would be collected on the scheduler's
+   * time.
+   */
   readonly #tokenCounts = new Int32Array(256);
   readonly #tokens = new Int32Array(256);
   readonly #events: SchedulerEvent[] = [];

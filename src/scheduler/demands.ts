@@ -32,7 +32,10 @@ export class ChunkDemands {
     this.demands = settings.specs.map(() => new GroupDemand());
   }
 
-  /** Tokens that a decode step adds to a group. A prefill worker hands over and computes no state any more. */
+  /**
+   * Tokens that a decode step adds to a group. A prefill worker hands over and computes no state any
+   * more.
+   */
   decodeTokens(group: number, tokens: number): number {
     return this.#settings.role === "prefill" && this.#settings.specs[group].kind === "state" ? 0 : tokens;
   }

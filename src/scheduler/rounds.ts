@@ -77,9 +77,10 @@ export class Rounds {
   }
 
   /**
-   * A chunk of any request that needs one, in whatever state it is. When nobody else holds a block and it still does not
-   * fit, what it would reuse is in its own way: a first chunk is tried without its hit. A decode worker's pool is sized
-   * for what peers send, not for chunks of its own: there it is tried with ever less of the budget as well.
+   * A chunk of any request that needs one, in whatever state it is. When nobody else holds a block and it
+   * still does not fit, what it would reuse is in its own way: a first chunk is tried without its hit. A
+   * decode worker's pool is sized for what peers send, not for chunks of its own: there it is tried with
+   * ever less of the budget as well.
    */
   chunk(request: Request, round: Round): ScheduleOutcome {
     const isResident = request.state === requestState.prefilling;

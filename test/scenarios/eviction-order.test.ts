@@ -1,3 +1,4 @@
+/** In which order one index gives its entries up, and what the capacity views say of them. */
 import { describe, expect } from "bun:test";
 import { numAvailableLcmBlocks } from "../../src/cache/coordinator/capacity-views";
 import { EvictionCursor } from "../../src/cache/prefix/eviction-cursor";

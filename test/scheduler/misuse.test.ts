@@ -1,3 +1,4 @@
+/** Every misuse has one clear error and changes nothing. */
 import { describe, expect, test } from "bun:test";
 import { GranaryError } from "../../src/assert";
 import type { SchedulerEvent } from "../../src/scheduler/events";

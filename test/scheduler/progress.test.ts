@@ -1,3 +1,4 @@
+/** Rounds that must not stand still, and what siblings of a prompt hit. */
 import { describe, expect, test } from "bun:test";
 import { Driver, F, idsOf, M, tokens, W } from "./driver";
 

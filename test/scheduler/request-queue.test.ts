@@ -1,3 +1,4 @@
+/** The queue of requests and their tokens against plain lists. */
 import { describe, expect, test } from "bun:test";
 import { Int32BufferPool } from "../../src/cache/core/int32-buffer-pool";
 import { Request } from "../../src/scheduler/request";

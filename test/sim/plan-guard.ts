@@ -1,4 +1,7 @@
-/** Copies a plan when it was built and compares when its results land: until then nobody may have written to it. */
+/**
+ * Copies a plan when it was built and compares when its results land: until then nobody may have written
+ * to it.
+ */
 import type { ExecutionPlan, ForwardBatch } from "../../src/scheduler/plan";
 
 export class PlanGuard {

@@ -1,4 +1,7 @@
-/** Runs worker worlds from the command line: `bun test/sim/run-workers.ts [firstSeed] [numSeeds] [stepsPerSeed]`. */
+/**
+ * Runs worker worlds from the command line: `bun test/sim/run-workers.ts [firstSeed] [numSeeds]
+ * [stepsPerSeed]`.
+ */
 import { WorkerWorld } from "./worker-world";
 
 const [first = 1, count = 50, steps = 400] = process.argv.slice(2).map(Number);

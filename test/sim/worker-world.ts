@@ -1,6 +1,7 @@
 /**
- * One half of a disaggregated deployment under a seeded storm: handshakes, transfers that succeed, fail or are aborted, and
- * on the decode side retraction with local recovery. Everything read must be right and nothing may leak or stand still.
+ * One half of a disaggregated deployment under a seeded storm: handshakes, transfers that succeed, fail
+ * or are aborted, and on the decode side retraction with local recovery. Everything read must be right
+ * and nothing may leak or stand still.
  */
 import { CapacityModel } from "../../src/scheduler/capacity-model";
 import type { LoadBackOp, WriteBackOp } from "../../src/scheduler/plan";

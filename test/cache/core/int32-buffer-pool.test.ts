@@ -1,3 +1,4 @@
+/** Lending, growing and bounding of pooled int32 buffers. */
 import { describe, expect, test } from "bun:test";
 import { Int32BufferPool } from "../../../src/cache/core/int32-buffer-pool";
 import { maxPooledBufferWords } from "../../../src/limits";

@@ -1,3 +1,4 @@
+/** The bitmap of LCM blocks against a plain set. */
 import { expect, test } from "bun:test";
 import { LcmBlockSet } from "../../../src/cache/core/lcm-block-set";
 import { Random } from "../../sim/random";

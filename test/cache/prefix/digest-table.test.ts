@@ -1,3 +1,4 @@
+/** The digest table against a Map, with keys that share their place. */
 import { expect, test } from "bun:test";
 import { DigestStore, DigestTable } from "../../../src/cache/prefix/digest-table";
 import { Random } from "../../sim/random";

@@ -1,3 +1,4 @@
+/** The eviction order against a scan that sorts every entry anew. */
 import { expect, test } from "bun:test";
 import { BlockPool } from "../../../src/cache/core/block-pool";
 import { CacheBlockRefs } from "../../../src/cache/core/cache-block-refs";

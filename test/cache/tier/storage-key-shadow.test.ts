@@ -1,3 +1,4 @@
+/** The shadow of storage keys against a plain list. */
 import { expect, test } from "bun:test";
 import { StorageKeyShadow } from "../../../src/cache/tier/storage-key-shadow";
 import { Random } from "../../sim/random";
