@@ -7,8 +7,6 @@ export interface SchedulerGauges {
   readonly decoding: number;
   readonly bootstrapping: number;
   readonly remotePrefilling: number;
-  /** Requests whose blocks a peer reads or writes. */
-  readonly transfersInFlight: number;
   readonly totalLcmBlocks: number;
   /** Empty ones plus those that only the cache holds. */
   readonly availableLcmBlocks: number;

@@ -177,6 +177,14 @@ export class Scheduler {
     return found !== undefined && this.#events.isTransferInFlight(found);
   }
 
+  /** Requests whose blocks a peer reads or writes. */
+  numTransfersInFlight(): number {
+    if (this.#settings.role === "fused") return 0;
+    return this.#settings.role === "prefill"
+      ? this.#book.numHoldingBlocks
+      : this.#book.countOf(requestState.remotePrefilling);
+  }
+
   /** Prompt and generated tokens, -1 for an unknown request. */
   tokenCountOf(request: RequestHandle): number {
     const found = this.#book.byHandle(request);
@@ -204,7 +212,6 @@ export class Scheduler {
       decoding: count(requestState.decoding),
       bootstrapping: count(requestState.bootstrapping),
       remotePrefilling: count(requestState.remotePrefilling),
-      transfersInFlight: this.#numTransfersInFlight(count(requestState.remotePrefilling)),
       totalLcmBlocks: device.pool.numLcmBlocks,
       availableLcmBlocks: numAvailableLcmBlocks(this.#coordinator),
       emptyLcmBlocks: device.pool.numEmpty,
@@ -336,15 +343,8 @@ export class Scheduler {
     return false;
   }
 
-  #numTransfersInFlight(remotePrefilling: number): number {
-    if (this.#settings.role === "fused") return 0;
-    return this.#settings.role === "prefill" ? this.#book.numHoldingBlocks : remotePrefilling;
-  }
-
   #isAnyTransferInFlight(): boolean {
-    if (this.#settings.role === "fused") return false;
-    for (const request of this.#book.all()) if (this.#events.isTransferInFlight(request)) return true;
-    return false;
+    return this.numTransfersInFlight() > 0;
   }
 
   #noteChange(hasChanged: boolean): boolean {
