@@ -4,10 +4,10 @@
  */
 import { join } from "node:path";
 import type { Device } from "../../ffi/device";
-import { GranaryError } from "../assert";
+import { demand, GranaryError } from "../assert";
 import type { StepProbe } from "../executor/model-executor";
 import type { StepBounds } from "../layers/build-context";
-import { maxDefaultBatchedTokens, minLogitRows } from "../limits";
+import { maxDefaultBatchedTokens, maxStopTokenIds, maxSuppressedIds, minLogitRows } from "../limits";
 import { CacheArena } from "../memory/cache-arena";
 import type { Model } from "../models/model";
 import { createModel, readConfigFile } from "../models/registry";
@@ -54,6 +54,16 @@ function boundsOf(options: EngineOptions, model: Model, kind: "cpu" | "cuda"): S
     maxSeqLen,
     maxLogitRows: Math.max(options.maxNumSeqs, minLogitRows),
   };
+}
+
+/** A request's stop ids come on top, and both together must fit what a slot can hold back. */
+function checkEndTokens(endTokens: readonly number[]): void {
+  const most = maxSuppressedIds - maxStopTokenIds;
+  demand(
+    endTokens.length <= most,
+    "invalid_config",
+    `the model's files name ${endTokens.length} end tokens, more than ${most}`,
+  );
 }
 
 function planBuild(options: EngineOptions, model: Model, device: Device): BuildPlan {
@@ -112,6 +122,7 @@ export function loadEngine(
   environment: EngineEnvironment,
   onProgress: ProgressListener = () => {},
 ): Engine {
+  checkEndTokens(options.endTokens);
   const model = createModel(
     readConfigFile(options.modelDirectory),
     join(options.modelDirectory, "config.json"),

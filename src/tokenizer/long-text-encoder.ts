@@ -9,12 +9,18 @@ import type { JsonObject } from "./json";
 
 export type WorkerRequest =
   | { readonly kind: "load"; readonly tokenizer: JsonObject; readonly tokenizerConfig: JsonObject }
-  | { readonly kind: "text"; readonly id: number; readonly text: string }
-  | { readonly kind: "pieces"; readonly id: number; readonly pieces: readonly PromptPiece[] };
+  | { readonly kind: "text"; readonly id: number; readonly limit: number; readonly text: string }
+  | {
+      readonly kind: "pieces";
+      readonly id: number;
+      /** More tokens than this are refused. */
+      readonly limit: number;
+      readonly pieces: readonly PromptPiece[];
+    };
 
 export type WorkerReply =
   | { readonly id: number; readonly ids: Int32Array }
-  | { readonly id: number; readonly error: string };
+  | { readonly id: number; readonly error: string; readonly code: string };
 
 interface Waiter {
   resolve(ids: Int32Array): void;
@@ -34,12 +40,13 @@ export class LongTextEncoder {
     this.#load = { kind: "load", tokenizer, tokenizerConfig };
   }
 
-  encodeText(text: string): Promise<Int32Array> {
-    return this.#ask((id) => ({ kind: "text", id, text }));
+  /** Rejects with code context_length_exceeded when the text surely has more than `limit` tokens. */
+  encodeText(text: string, limit: number): Promise<Int32Array> {
+    return this.#ask((id) => ({ kind: "text", id, limit, text }));
   }
 
-  encodePieces(pieces: readonly PromptPiece[]): Promise<Int32Array> {
-    return this.#ask((id) => ({ kind: "pieces", id, pieces }));
+  encodePieces(pieces: readonly PromptPiece[], limit: number): Promise<Int32Array> {
+    return this.#ask((id) => ({ kind: "pieces", id, limit, pieces }));
   }
 
   close(): void {
@@ -65,7 +72,7 @@ export class LongTextEncoder {
       const waiter = this.#waiters.get(data.id);
       this.#waiters.delete(data.id);
       if ("ids" in data) waiter?.resolve(data.ids);
-      else waiter?.reject(new GranaryError("text_not_encodable", data.error));
+      else waiter?.reject(new GranaryError(data.code, data.error));
     };
     worker.onerror = (event) => this.#fail(`the tokenizer's Worker failed: ${event.message}`);
     worker.postMessage(this.#load);

@@ -76,24 +76,36 @@ export class ModelTokenizer {
   /**
    * Ids of a plain prompt, with the tokens that open every prompt unless the text brings its own. Such a
    * prompt is the client's to shape: literals of special tokens in it are these tokens. `workLength` is the
-   * length of all that the caller is about to tokenize, where this text is only one of several.
+   * length of all that the caller is about to tokenize, where this text is only one of several. A long text that
+   * has more than `limit` tokens is refused before all of it is tokenized.
    */
-  async encodePrompt(text: string, addSpecialTokens = true, workLength = text.length): Promise<Int32Array> {
+  async encodePrompt(
+    text: string,
+    addSpecialTokens = true,
+    workLength = text.length,
+    limit = Number.MAX_SAFE_INTEGER,
+  ): Promise<Int32Array> {
     const wellFormed = text.toWellFormed();
     const worker = this.#workerFor(workLength);
     const ids =
-      worker === undefined ? this.#encoding.encodeText(wellFormed) : await worker.encodeText(wellFormed);
+      worker === undefined
+        ? this.#encoding.encodeText(wellFormed)
+        : await worker.encodeText(wellFormed, limit);
     return this.#finish(ids, addSpecialTokens);
   }
 
   /** Ids of a conversation. Nothing that a message says becomes a special token. */
-  async encodeChat(chat: ChatPrompt, addSpecialTokens = true): Promise<Int32Array> {
+  async encodeChat(
+    chat: ChatPrompt,
+    addSpecialTokens = true,
+    limit = Number.MAX_SAFE_INTEGER,
+  ): Promise<Int32Array> {
     const pieces = this.renderChat(chat);
     let length = 0;
     for (const piece of pieces) length += typeof piece === "string" ? piece.length : 1;
     const worker = this.#workerFor(length);
     const ids =
-      worker === undefined ? this.#encoding.encodePieces(pieces) : await worker.encodePieces(pieces);
+      worker === undefined ? this.#encoding.encodePieces(pieces) : await worker.encodePieces(pieces, limit);
     return this.#finish(ids, addSpecialTokens);
   }
 

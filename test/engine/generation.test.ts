@@ -81,6 +81,11 @@ describe("the end of a generation", () => {
     expect(outcome.tokens.length).toBeGreaterThanOrEqual(10);
   });
 
+  test("refuses a model whose files name more end tokens than a request can hold back", () => {
+    const endTokens = Array.from({ length: 129 }, (_, id) => id);
+    expect(() => EngineDriver.open("llama", { endTokens })).toThrow("129 end tokens");
+  });
+
   test("of a prompt alone yields no token and publishes the prompt", () => {
     const driver = EngineDriver.open("llama");
     const outcome = driver.generate(a, { stop: { maxTokens: 0 } });

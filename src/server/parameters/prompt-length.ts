@@ -1,4 +1,5 @@
 /** The contract of prompt and answer length with the model's context. */
+import { GranaryError } from "../../assert";
 import { ApiError, invalidParam } from "../http/api-error";
 
 export interface LengthRequest {
@@ -37,6 +38,16 @@ export function fitMaxTokens(request: LengthRequest): number {
     );
   }
   return maxTokens;
+}
+
+/** Ids of a prompt, or the error that its tokenizer gave up because the prompt is far too long. */
+export async function encodedWithin(promptParam: string, ids: Promise<Int32Array>): Promise<Int32Array> {
+  try {
+    return await ids;
+  } catch (error) {
+    const isTooLong = error instanceof GranaryError && error.code === "context_length_exceeded";
+    throw isTooLong ? contextLengthExceeded(error.message, promptParam) : error;
+  }
 }
 
 function contextLengthExceeded(message: string, param: string): ApiError {

@@ -8,7 +8,7 @@ import { checkAdmission } from "../http/admission";
 import { invalidParam, unsupportedParam } from "../http/api-error";
 import { checkLogprobCount } from "../parameters/logprob-parameters";
 import { checkModelName } from "../parameters/model-name";
-import { fitMaxTokens } from "../parameters/prompt-length";
+import { encodedWithin, fitMaxTokens } from "../parameters/prompt-length";
 import { optionalInRange } from "../parameters/range";
 import { refuseUnsupported } from "../parameters/unsupported";
 import { readChatPrompt } from "../routes/chat-prompt";
@@ -51,7 +51,9 @@ export async function planResponse(
   );
   const earlier = earlierMessages(body.previous_response_id, chain);
   const added = inputMessages(body.input as string | readonly JsonObject[] | null | undefined);
-  const prompt = await context.tokenizer.encodeChat(chatPrompt(body, [...earlier, ...added], !isWarmUp));
+  const conversation = chatPrompt(body, [...earlier, ...added], !isWarmUp);
+  const ids = context.tokenizer.encodeChat(conversation, true, maxModelLen);
+  const prompt = await encodedWithin("input", ids);
   const fittingTokens = fitMaxTokens({
     promptLength: prompt.length,
     maxModelLen,

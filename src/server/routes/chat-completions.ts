@@ -15,7 +15,7 @@ import { holdOpen } from "../http/hold-open";
 import { jsonBody } from "../http/json-body";
 import { checkLogprobCount } from "../parameters/logprob-parameters";
 import { checkModelName } from "../parameters/model-name";
-import { fitMaxTokens } from "../parameters/prompt-length";
+import { encodedWithin, fitMaxTokens } from "../parameters/prompt-length";
 import { optionalInRange } from "../parameters/range";
 import { refuseUnsupported } from "../parameters/unsupported";
 import { type ChatCompletionBody, chatCompletionBody } from "../schema/chat-completion";
@@ -75,7 +75,9 @@ async function readRequest(context: ServerContext, body: ChatCompletionBody): Pr
     readLogprobs(context, body),
   );
   checkNumChoices(1, settings.numChoices);
-  const prompt = await context.tokenizer.encodeChat(readChatPrompt(body), body.add_special_tokens ?? true);
+  const chat = readChatPrompt(body);
+  const ids = context.tokenizer.encodeChat(chat, body.add_special_tokens ?? true, limits.maxModelLen);
+  const prompt = await encodedWithin("messages", ids);
   const fittingTokens = fitMaxTokens({
     promptLength: prompt.length,
     maxModelLen: limits.maxModelLen,

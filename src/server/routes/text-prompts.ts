@@ -1,6 +1,7 @@
 /** The prompts of a completion: one or several, as text or as token ids. */
 import type { ServerContext } from "../dependencies";
 import { invalidParam } from "../http/api-error";
+import { encodedWithin } from "../parameters/prompt-length";
 
 export type GivenPrompt = string | readonly number[];
 
@@ -28,9 +29,11 @@ export async function tokenizePrompts(
   );
   const result: Int32Array[] = [];
   for (const prompt of prompts) {
-    if (typeof prompt === "string")
-      result.push(await tokenizer.encodePrompt(prompt, addSpecialTokens, totalLength));
-    else result.push(checkTokenIds(prompt, engine.limits.vocabSize, "prompt"));
+    if (typeof prompt === "string") {
+      const { maxModelLen } = engine.limits;
+      const ids = tokenizer.encodePrompt(prompt, addSpecialTokens, totalLength, maxModelLen);
+      result.push(await encodedWithin("prompt", ids));
+    } else result.push(checkTokenIds(prompt, engine.limits.vocabSize, "prompt"));
   }
   return result;
 }
