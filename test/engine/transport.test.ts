@@ -108,7 +108,7 @@ describe("an engine in its thread", () => {
   test("tells a failed start in one sentence and stays failed", async () => {
     const client = new EngineWorkerClient(
       join(import.meta.dir, "../../src/engine/worker.ts"),
-      { modelDirectory: "/nonexistent-model" } as EngineOptions,
+      { modelDirectory: "/nonexistent-model", endTokens: [] as readonly number[] } as EngineOptions,
       () => performance.now(),
     );
     await expect(client.ready()).rejects.toThrow("/nonexistent-model/config.json");
