@@ -1,7 +1,7 @@
 /**
  * Times every kernel that can multiply few rows on this machine's card, over the products of common models,
- * and writes the table from which the library chooses. Run on the card: `scripts/tune-products [file]`; commit
- * what it writes.
+ * and writes the table from which the library chooses. Run on the card: `scripts/tune-products [file]`;
+ * commit what it writes.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -125,5 +125,5 @@ export const maxQueuedSocketRequests = 32;
 /** Log-probabilities of one answer that is not streamed, where they cover the whole vocabulary. */
 export const maxWholeVocabularyLogprobs = 16 * 1024 * 1024;
 
-/** New prompts that one scheduling round tries in vain before it leaves the rest of the queue to the next round. */
+/** New prompts that one round tries in vain before it leaves the rest of the queue to the next one. */
 export const maxAdmissionAttemptsPerRound = 512;

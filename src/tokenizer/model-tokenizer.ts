@@ -76,8 +76,8 @@ export class ModelTokenizer {
   /**
    * Ids of a plain prompt, with the tokens that open every prompt unless the text brings its own. Such a
    * prompt is the client's to shape: literals of special tokens in it are these tokens. `workLength` is the
-   * length of all that the caller is about to tokenize, where this text is only one of several. A long text that
-   * has more than `limit` tokens is refused before all of it is tokenized.
+   * length of all that the caller is about to tokenize, where this text is only one of several. A long text
+   * that has more than `limit` tokens is refused before all of it is tokenized.
    */
   async encodePrompt(
     text: string,

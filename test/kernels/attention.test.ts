@@ -1,4 +1,4 @@
-/** What attention promises beyond its cases: padding, fixed tokens a row, scratch sized once, idle threads. */
+/** What attention promises beyond its cases: padding, fixed tokens a row, scratch, idle threads. */
 import { describe, expect, test } from "bun:test";
 import type { Device } from "../../ffi/device";
 import { Buffers } from "./support/buffers";
