@@ -38,17 +38,7 @@ export const weightBlock = {
 } as const satisfies BlockSchema;
 
 export const synthesizeBlock = {
-  hostSource: "address",
-  prepared: "address",
-  sourceStride: "int64",
-  sourceRow: "int64",
-  sourceColumn: "int64",
-  rows: "int64",
-  columns: "int64",
-  row: "int64",
-  totalRows: "int64",
-  sourceDtype: "int32",
-  dtype: "int32",
+  ...weightBlock,
   firstElement: "int64",
   scale: "float64",
   offset: "float64",
