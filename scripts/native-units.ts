@@ -1,4 +1,4 @@
-/** What the builds of both kernel libraries share: compile what is out of date, a few at a time, then link. */
+/** What both kernel libraries' builds share: compile what is out of date, a few at a time, then link. */
 import {
   existsSync,
   mkdirSync,
@@ -51,8 +51,8 @@ function isCurrent(object: string, command: string): boolean {
 }
 
 /**
- * Returns whether it compiled. Written beside and renamed, so that two builds at a time do no harm; dated by its
- * start, so that a source saved meanwhile counts as newer. `check` may refuse an object by throwing.
+ * Returns whether it compiled. Written beside and renamed, so that two builds at a time do no harm; dated by
+ * its start, so that a source saved meanwhile counts as newer. `check` may refuse an object by throwing.
  */
 export async function compileUnit(
   { source, object }: CompilationUnit,
