@@ -73,8 +73,8 @@ describe("a canary", () => {
 
 describe("small worlds", () => {
   for (const [name, config] of smallConfigs) {
-    test(`of ${name} agree with the twin in every history of four actions`, () => {
-      expect(explore(config, 4)).toBeGreaterThan(500);
+    test(`of ${name} agree with the twin in every history of six actions`, () => {
+      expect(explore(config, 6)).toBeGreaterThan(7000);
     }, 60_000);
   }
 });
