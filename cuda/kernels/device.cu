@@ -37,6 +37,7 @@ int32_t granary_probe(int32_t deviceOrdinal) {
     int driver = 0;
     cudaGetLastError();
     cudaDriverGetVersion(&driver);
+    if (driver == 0) return fail(GRANARY_UNSUPPORTED, "this machine has no NVIDIA driver");
     return fail(GRANARY_UNSUPPORTED,
                 "no CUDA device: %s (driver supports CUDA %d.%d, this build needs %d.%d)",
                 cudaGetErrorString(error), driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
