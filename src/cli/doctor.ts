@@ -3,7 +3,7 @@ import { availableParallelism, freemem, totalmem } from "node:os";
 import { Device } from "../../ffi/device";
 import { kernelLibraryPath } from "../../ffi/kernel-path";
 import { loadKernelLibrary } from "../../ffi/library";
-import { findNvrtc } from "../../ffi/nvrtc-probe";
+import { findCublasLt, findNvrtc } from "../../ffi/toolkit-probe";
 import type { EmbeddedFile } from "../../ffi/unpack";
 import { defaultThreads } from "../engine/open-device";
 import type { FlagValues } from "./parse-flags";
@@ -66,14 +66,11 @@ function inspectCuda(
     const memory = memoryText(info.freeBytes, info.totalBytes);
     const capability = `compute ${info.computeMajor}.${info.computeMinor}`;
     const compute = `${capability}, ${info.numMultiprocessors} multiprocessors`;
-    const cublas =
-      info.cublasLtVersion === 0 ? "not found: our own products are used" : `${info.cublasLtVersion}`;
     return {
       findings: [
         ["CUDA library", path],
         ["GPU", `${info.name}, ${compute}, ${memory}`],
         ["driver", `CUDA ${version(info.driverVersion)}; built for ${version(info.runtimeVersion)}`],
-        ["cuBLASLt", cublas],
       ],
       usable: true,
     };
@@ -94,6 +91,7 @@ export function doctor(flags: FlagValues, runtime: Runtime): number {
     ["demo model", demo],
     ...cpu,
     ...cuda.findings,
+    ["cuBLASLt", findCublasLt()],
     ["NVRTC", findNvrtc()],
     ["models run on", choice],
   ];
