@@ -5,7 +5,7 @@
 import { runAdmission } from "./admission";
 import { activeSet, type ChatRun, runChat, turnMajor, w1Config, w2Config, w3Config } from "./chat";
 import { runLong } from "./long-run";
-import { middle, pageHashNs, spinControl, summarize, timerOverheadUs } from "./measure";
+import { memoryControlUs, middle, pageHashNs, spinControl, summarize, timerOverheadUs } from "./measure";
 import { formatRow, type RowResult, type RowSpec, rowSpecs } from "./rows";
 import { runDeepQueue, runLongContext, runMemory, runScale } from "./scale";
 import { conversationTokens, fnv1a32 } from "./tokens";
@@ -35,10 +35,16 @@ function repeat<T>(run: () => T, times = runs): T[] {
   return Array.from({ length: times }, run);
 }
 
-function report({ row, target, unit = "us", isTail }: RowSpec, values: readonly number[]): void {
+/** `medianUs` is given with the slowest percent of something, for a control that takes as long. */
+function report(
+  { row, target, unit = "us", isTail }: RowSpec,
+  values: readonly number[],
+  medianUs?: number,
+): void {
   const value = unit === "us" || unit === "ms" ? middle(values) * scale : middle(values);
   const spin = isTail === true ? { spinGaps: spinControl(500).over1ms } : {};
-  const result: RowResult = { row, value, target, unit, ...spin };
+  const control = medianUs === undefined ? {} : { controlUs: memoryControlUs(medianUs) };
+  const result: RowResult = { row, value, target, unit, ...spin, ...control };
   results.push(result);
   if (!asJson) console.log(formatRow(result));
 }
@@ -69,6 +75,7 @@ function chat(): void {
     report(
       p99,
       decode.map((summary) => summary.p99),
+      middle(decode.map((summary) => summary.median)),
     );
     if (batch === 32) {
       report(
@@ -119,6 +126,7 @@ function pressure(): void {
     report(
       { row: `${name} admission, p99`, target: 120, isTail: true },
       admissions.map((summary) => summary.p99),
+      middle(admissions.map((summary) => summary.median)),
     );
   }
 }

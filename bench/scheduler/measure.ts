@@ -84,3 +84,23 @@ export function spinControl(ms: number): { over1ms: number; over5ms: number; max
   }
   return { over1ms, over5ms, maxUs };
 }
+
+/**
+ * us of the slowest percent of rounds of plain memory work that take about `workUs` each: single words of 4 MB
+ * raised by one, nothing allocated. What a tail cannot be below on this machine, whoever runs.
+ */
+export function memoryControlUs(workUs: number): number {
+  const words = new Int32Array(1 << 20).fill(1);
+  let at = 1;
+  const work = (count: number) => {
+    const start = nowUs();
+    for (let i = 0; i < count; i++) {
+      at = (Math.imul(at, 1_664_525) + 1_013_904_223) >>> 0;
+      words[at >>> 12] += 1;
+    }
+    return nowUs() - start;
+  };
+  const perWordUs = middle(Array.from({ length: 301 }, () => work(4096))) / 4096;
+  const count = Math.max(1, Math.round(workUs / perWordUs));
+  return quantile(Float64Array.from({ length: 4096 }, () => work(count)).sort(), 0.99);
+}

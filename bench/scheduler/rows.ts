@@ -13,6 +13,8 @@ export interface RowResult {
    * for as long, beside figures that a neighbour can spoil.
    */
   readonly spinGaps?: number;
+  /** The same tail of plain memory work that takes as long as the row's median. */
+  readonly controlUs?: number;
 }
 
 export interface RowSpec {
@@ -40,9 +42,10 @@ export const rowSpecs = {
   },
 } as const;
 
-export function formatRow({ row, value, target, unit, spinGaps }: RowResult): string {
+export function formatRow({ row, value, target, unit, spinGaps, controlUs }: RowResult): string {
   const verdict = value <= target ? "" : "  MISSED";
   const spin = spinGaps === undefined ? "" : `  (spin control: ${spinGaps} gaps over 1 ms)`;
+  const control = controlUs === undefined ? "" : `  (memory control: ${controlUs.toFixed(0)} us)`;
   const shown = unit === "count" || unit === "bytes" ? value.toFixed(0) : value.toFixed(2);
-  return `${row.padEnd(52)} ${shown.padStart(10)} ${unit.padEnd(5)} target ${target}${verdict}${spin}`;
+  return `${row.padEnd(52)} ${shown.padStart(10)} ${unit.padEnd(5)} target ${target}${verdict}${spin}${control}`;
 }
