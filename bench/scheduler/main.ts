@@ -12,8 +12,8 @@ import { conversationTokens, fnv1a32 } from "./tokens";
 
 const untimedRuns = 2;
 /**
- * Runs of a workload that is over in a few ms, until compilers are done with the code that it alone reaches: a
- * server gets there in its first second.
+ * Runs of a workload that is over in a few ms, until compilers are done with the code that it alone reaches:
+ * a server gets there in its first second.
  */
 const untimedShortRuns = 24;
 const peerPageHashNs = 280;

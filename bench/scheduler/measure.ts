@@ -86,8 +86,8 @@ export function spinControl(ms: number): { over1ms: number; over5ms: number; max
 }
 
 /**
- * us of the slowest percent of rounds of plain memory work that take about `workUs` each: single words of 4 MB
- * raised by one, nothing allocated. What a tail cannot be below on this machine, whoever runs.
+ * us of the slowest percent of rounds of plain memory work that take about `workUs` each: single words of
+ * 4 MB raised by one, nothing allocated. What a tail cannot be below on this machine, whoever runs.
  */
 export function memoryControlUs(workUs: number): number {
   const words = new Int32Array(1 << 20).fill(1);

@@ -47,5 +47,6 @@ export function formatRow({ row, value, target, unit, spinGaps, controlUs }: Row
   const spin = spinGaps === undefined ? "" : `  (spin control: ${spinGaps} gaps over 1 ms)`;
   const control = controlUs === undefined ? "" : `  (memory control: ${controlUs.toFixed(0)} us)`;
   const shown = unit === "count" || unit === "bytes" ? value.toFixed(0) : value.toFixed(2);
-  return `${row.padEnd(52)} ${shown.padStart(10)} ${unit.padEnd(5)} target ${target}${verdict}${spin}${control}`;
+  const figure = `${row.padEnd(52)} ${shown.padStart(10)} ${unit.padEnd(5)}`;
+  return `${figure} target ${target}${verdict}${spin}${control}`;
 }

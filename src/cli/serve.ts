@@ -1,7 +1,8 @@
 /** `granary serve`: tokenizer and HTTP on this thread, the engine on its own, until a signal drains both. */
 import { EngineWorkerClient } from "../engine/engine-worker-client";
 import type { ModelCard } from "../server/dependencies";
-import { createServer, listen } from "../server/server";
+import { listen } from "../server/listen";
+import { createServer } from "../server/server";
 import { ModelTokenizer } from "../tokenizer/model-tokenizer";
 import { writeDump } from "./dump";
 import { engineOptions } from "./engine-setup";

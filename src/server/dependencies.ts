@@ -1,6 +1,8 @@
 /** Everything the server is given; it reads no global and opens nothing by itself. */
+
 import type { EngineClient } from "../engine/engine-client";
 import type { ModelTokenizer } from "../tokenizer/model-tokenizer";
+import type { Clock } from "./clock";
 import type { ServerMetrics } from "./metrics/server-metrics";
 import type { SamplingDefaults } from "./parameters/sampling-defaults";
 import type { Heartbeat } from "./stream/heartbeat";
@@ -27,12 +29,6 @@ export interface ServerOptions {
   readonly samplingDefaults?: SamplingDefaults;
   /** Overrides the limit of the same name, for tests that cannot wait so long. */
   readonly idleTimeoutSeconds?: number;
-}
-
-export interface Clock {
-  /** Milliseconds since some fixed moment, never going back. */
-  monotonicMs(): number;
-  unixSeconds(): number;
 }
 
 export interface Log {

@@ -20,7 +20,6 @@ import { tokenize } from "./routes/tokenize";
 import { Heartbeat } from "./stream/heartbeat";
 
 export type { ServerDependencies } from "./dependencies";
-export { listen } from "./listen";
 
 export function createServer(dependencies: ServerDependencies) {
   const context: ServerContext = {

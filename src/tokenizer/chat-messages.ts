@@ -3,17 +3,7 @@ import { GranaryError } from "../assert";
 import type { ChatTemplate } from "./chat-template";
 import type { JsonObject, JsonValue } from "./json";
 import { isObject } from "./json";
-
-export interface TextPart {
-  readonly type: "text";
-  readonly text: string;
-}
-
-export interface TemplateMessage {
-  readonly role: string;
-  readonly content: string | readonly TextPart[];
-  readonly [key: string]: unknown;
-}
+import type { TemplateMessage, TextPart } from "./template-message";
 
 /** A message that a request may not hold; `index` says which. */
 export class MessageError extends GranaryError {

@@ -4,11 +4,11 @@
  */
 import { parse, tokenize } from "@huggingface/jinja";
 import { GranaryError } from "../assert";
-import type { TemplateMessage } from "./chat-messages";
 import { isObject } from "./json";
 import { checkTemplate } from "./template-check";
 import type { TemplateProgram } from "./template-interpreter";
 import { runTemplate } from "./template-interpreter";
+import type { TemplateMessage } from "./template-message";
 import type { TokenizerFiles } from "./tokenizer-files";
 
 export interface ChatTemplate {

@@ -1,8 +1,9 @@
 /** The app over a fake engine and the byte-level tokenizer, and the few calls that tests make of it. */
 import { readFileSync } from "node:fs";
 import type { ServerDependencies, ServerOptions } from "../../src/server/dependencies";
+import { listen } from "../../src/server/listen";
 import { ServerMetrics } from "../../src/server/metrics/server-metrics";
-import { createServer, listen } from "../../src/server/server";
+import { createServer } from "../../src/server/server";
 import { Heartbeat } from "../../src/server/stream/heartbeat";
 import type { ModelTokenizerOptions } from "../../src/tokenizer/model-tokenizer";
 import { ModelTokenizer } from "../../src/tokenizer/model-tokenizer";

@@ -1,5 +1,5 @@
 /** Measures one request in the server's own clock: first token, gaps between tokens, the whole. */
-import type { Clock } from "../dependencies";
+import type { Clock } from "../clock";
 import type { ServerMetrics } from "./server-metrics";
 
 export class RequestTimer {

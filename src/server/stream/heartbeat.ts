@@ -3,7 +3,7 @@
  * alive.
  */
 import { firstKeepAliveMs, nextKeepAliveMs } from "../../limits";
-import type { Clock } from "../dependencies";
+import type { Clock } from "../clock";
 
 export interface HeartbeatMember {
   keepAlive(): void;
