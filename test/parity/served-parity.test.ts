@@ -19,7 +19,7 @@ function sharedPrefix(a: Int32Array, b: Int32Array): number {
   return differs < 0 ? a.length : differs;
 }
 
-for (const name of ["llama", "qwen3", "qwen3-moe"]) {
+for (const name of ["llama", "qwen3", "qwen3-moe", "mistral-swa"]) {
   describe(`${name} in float32 on the CPU`, () => {
     const reference = loadReferenceCase(name);
     const { vocabSize } = reference;
@@ -86,9 +86,9 @@ for (const name of ["llama", "qwen3", "qwen3-moe"]) {
       const [a, b] = [reference.prompt("a"), reference.prompt("b")];
       await complete(server.url, name, a, vocabSize);
       const second = await complete(server.url, name, b, vocabSize);
-      expect(second.cachedTokens).toBe(
-        Math.floor(sharedPrefix(a, b) / prefixGranularity) * prefixGranularity,
-      );
+      const shared = Math.floor(sharedPrefix(a, b) / prefixGranularity) * prefixGranularity;
+      // A window that was computed in one step is kept at its end alone, where the two prompts differ.
+      expect(second.cachedTokens).toBe(name === "mistral-swa" ? 0 : shared);
     });
   });
 }
