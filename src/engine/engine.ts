@@ -2,6 +2,7 @@
  * The engine: commands in, one message a step out. Owns scheduler and executor; a plain class without
  * threads, so that a Worker, a test or a command line drive it the same way.
  */
+import { GranaryError } from "../assert";
 import type { Executor, StepResult } from "../executor/model-executor";
 import { integrityCheckBlocks } from "../limits";
 import type { SchedulerEvent } from "../scheduler/events";
@@ -161,13 +162,15 @@ export class Engine {
       ]);
       this.#choices.bind(choice, handle as number);
     } catch (error) {
+      // Only a request that asks too much ends alone; a promise of our own that broke stops the engine.
+      if (!(error instanceof GranaryError)) throw error;
       this.#choices.remove(choice);
       this.#chunks.push({
         id: request.id,
         choice: choice.index,
         tokens: new Int32Array(),
         finish: "error",
-        error: (error as Error).message,
+        error: error.message,
       });
       for (const sibling of this.#choices.release(request.id)) this.#submit(sibling);
     }

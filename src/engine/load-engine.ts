@@ -154,7 +154,11 @@ export function loadEngine(
     executor: parts.executor,
     choices,
     overlapDepth: plan.overlapDepth,
-    release: () => memory.release(),
+    release() {
+      device.synchronize();
+      parts.executor.close();
+      memory.release();
+    },
     limits: {
       vocabSize: model.vocabSize,
       maxModelLen,

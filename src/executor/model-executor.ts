@@ -80,6 +80,11 @@ class Landing {
     this.event = device.createEvent();
   }
 
+  close(device: Device): void {
+    device.destroyEvent(this.event);
+    device.freePinned(this.tokensAddress);
+  }
+
   begin(plan: ExecutionPlan): void {
     this.planId = plan.planId;
     this.numRows = plan.forward.rows.length;
@@ -167,6 +172,12 @@ export class ModelExecutor implements Executor {
       logprobs: landing.logprobs,
       promptLogprobs: landing.promptLogprobs,
     };
+  }
+
+  /** Gives back graphs, events and pinned memory; device memory is its owner's. */
+  close(): void {
+    this.#graphs?.close();
+    for (const landing of this.#landings) landing.close(this.#parts.device);
   }
 
   /** A step of decode rows alone runs up to its logits, from a recorded graph where there are graphs. */

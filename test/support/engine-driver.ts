@@ -46,12 +46,14 @@ export interface RequestSettings {
 export class EngineDriver {
   readonly engine: Engine;
   readonly vocabSize: number;
+  readonly device: Device;
   gauges: EngineGauges | undefined;
   readonly #outcomes = new Map<string, Outcome>();
   #nextId = 1;
 
   private constructor(options: EngineOptions, vocabSize: number, device: Device) {
     this.vocabSize = vocabSize;
+    this.device = device;
     let random = 1;
     this.engine = loadEngine(options, {
       post: (message) => this.#receive(message),

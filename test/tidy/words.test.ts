@@ -12,7 +12,7 @@ const otherSources = sourceFiles.filter(({ path }) => !path.startsWith("test/tid
 
 describe("no file", () => {
   test("leaves a reminder behind", () => {
-    expect(linesMatching(others, /\b(TODO|FIXME|XXX|HACK)\b/)).toEqual([]);
+    expect(linesMatching(others, /\b(TO[D]O|FIX[M]E|X[X]X|HAC[K])\b/)).toEqual([]);
   });
 
   test("uses the type any, or switches a check off without a reason", () => {
