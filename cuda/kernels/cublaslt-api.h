@@ -24,6 +24,7 @@ struct LtHeuristicResult {
 static_assert(sizeof(LtHeuristicResult) == 96, "cublasLtMatmulHeuristicResult_t");
 
 enum : int32_t {
+  kLtNotSupported = 15,  // a status
   kLtDataF32 = 0,
   kLtDataBf16 = 14,
   kLtComputeF32 = 68,  // CUBLAS_COMPUTE_32F: float32 products stay float32, no TF32

@@ -110,7 +110,8 @@ struct Plan {
   LtAlgo algo{};
   int32_t rows = 0;  // that b, c and d describe
   bool isSupported = false;
-  bool hasRun = false;  // its kernel's module is loaded
+  bool hasRun = false;    // its kernel's module is loaded
+  bool isPicky = false;   // the algorithm refused a number of rows of its bucket: each gets a plan of its own
 };
 
 std::unordered_map<PlanKey, Plan, KeyHash, KeyEqual> plans;
@@ -123,12 +124,12 @@ int32_t alignmentLog2(granary_address address) {
   return address % 256 == 0 ? 8 : __builtin_ctzll(address);
 }
 
-PlanKey keyOf(const GranaryLinear& args) {
+PlanKey keyOf(const GranaryLinear& args, int32_t maxRows) {
   PlanKey key{};
   key.xStride = args.xStride;
   key.residualStride = args.residual != 0 ? args.residualStride : args.outStride;
   key.outStride = args.outStride;
-  key.maxRows = rowBucket(args.rows);
+  key.maxRows = maxRows;
   key.inColumns = args.inColumns;
   key.outColumns = args.outColumns;
   key.dtype = args.dtype;
@@ -201,22 +202,42 @@ bool choose(const PlanKey& key, Plan& plan) {
   return status == 0 && found == 1 && result.state == 0;
 }
 
-int32_t planFor(const GranaryLinear& args, Plan** plan) {
-  const PlanKey key = keyOf(args);
+// The plan of a key, made where it is missing; null where a capture forbids that.
+Plan* planOf(const PlanKey& key) {
   auto known = plans.find(key);
-  if (runtime.isCapturing && (known == plans.end() || (known->second.isSupported && !known->second.hasRun))) {
-    return fail(GRANARY_CAPTURE, "a product must run once before it is captured");
-  }
   if (known == plans.end()) {
+    if (runtime.isCapturing) return nullptr;
     if (plans.size() >= kMaxPlans) dropPlans();
     Plan fresh;
     fresh.isSupported = describe(key, fresh) && choose(key, fresh);
     known = plans.emplace(key, fresh).first;
   }
-  *plan = &known->second;
-  if ((*plan)->isSupported && resize(**plan, args.rows)) return GRANARY_OK;
+  return &known->second;
+}
+
+int32_t planFor(const GranaryLinear& args, Plan** found) {
+  Plan* plan = planOf(keyOf(args, rowBucket(args.rows)));
+  if (plan != nullptr && plan->isPicky) plan = planOf(keyOf(args, args.rows));
+  if (plan == nullptr || (runtime.isCapturing && plan->isSupported && !plan->hasRun)) {
+    return fail(GRANARY_CAPTURE, "a product must run once before it is captured");
+  }
+  *found = plan;
+  if (plan->isSupported && resize(*plan, args.rows)) return GRANARY_OK;
   return fail(GRANARY_UNSUPPORTED, "cuBLASLt has no algorithm for %d x %d x %d", args.rows, args.outColumns,
               args.inColumns);
+}
+
+// Enqueues the product; cuBLASLt's own status.
+int32_t multiply(const Plan& plan, const GranaryLinear& args) {
+  if (args.bias != 0) {
+    const void* bias = pointer<void>(args.bias);
+    api.matmulDescSetAttribute(plan.desc, kLtDescBiasPointer, &bias, sizeof(bias));
+  }
+  const float alpha = 1.0f, beta = args.residual != 0 ? 1.0f : 0.0f;
+  const void* c = pointer<void>(args.residual != 0 ? args.residual : args.out);
+  return api.matmul(handle, plan.desc, &alpha, pointer<void>(args.weight), plan.a, pointer<void>(args.x),
+                    plan.b, &beta, c, plan.c, pointer<void>(args.out), plan.d, &plan.algo, runtime.workspace,
+                    runtime.workspaceBytes, runtime.stream);
 }
 
 }  // namespace
@@ -260,16 +281,17 @@ int32_t cublasLtPrepare(const GranaryLinear& args) {
 int32_t cublasLtLinear(const GranaryLinear& args) {
   Plan* plan = nullptr;
   GRANARY_TRY(planFor(args, &plan));
-  if (args.bias != 0) {
-    const void* bias = pointer<void>(args.bias);
-    api.matmulDescSetAttribute(plan->desc, kLtDescBiasPointer, &bias, sizeof(bias));
+  int32_t status = multiply(*plan, args);
+  // The heuristic vouches for the size it was asked about; some algorithms for float32 refuse fewer rows.
+  if (status == kLtNotSupported && !plan->isPicky) {
+    plan->isPicky = true;
+    GRANARY_TRY(planFor(args, &plan));
+    status = multiply(*plan, args);
   }
-  const float alpha = 1.0f, beta = args.residual != 0 ? 1.0f : 0.0f;
-  const void* c = pointer<void>(args.residual != 0 ? args.residual : args.out);
-  const int32_t status =
-      api.matmul(handle, plan->desc, &alpha, pointer<void>(args.weight), plan->a, pointer<void>(args.x),
-                 plan->b, &beta, c, plan->c, pointer<void>(args.out), plan->d, &plan->algo, runtime.workspace,
-                 runtime.workspaceBytes, runtime.stream);
+  if (status == kLtNotSupported) {
+    plan->isSupported = false;
+    return fail(GRANARY_UNSUPPORTED, "cuBLASLt refuses its own algorithm");
+  }
   if (status != 0) return fail(GRANARY_DEVICE, "cublasLtMatmul failed with status %d", status);
   plan->hasRun = true;
   return GRANARY_OK;

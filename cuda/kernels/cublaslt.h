@@ -19,7 +19,8 @@ bool cublasLtTakes(const GranaryLinear& args);
 // Finds a plan for the shape: GRANARY_UNSUPPORTED where there is none, GRANARY_CAPTURE where a capture would
 // have to ask for a heuristic or load a module. A bias is taken beside f32 output only.
 int32_t cublasLtPrepare(const GranaryLinear& args);
-// Enqueues the product; cublasLtPrepare has just accepted the same arguments.
+// Enqueues the product; cublasLtPrepare has just accepted the same arguments. GRANARY_UNSUPPORTED where the
+// library takes its word back: nothing was enqueued then.
 int32_t cublasLtLinear(const GranaryLinear& args);
 
 }  // namespace granary

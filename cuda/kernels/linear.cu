@@ -73,9 +73,10 @@ extern "C" int32_t granary_linear(const GranaryLinear* args) {
     product.residual = a.out;
     product.residualStride = a.outStride;
   }
-  const int32_t status = cublasLtPrepare(product);
-  if (status == GRANARY_UNSUPPORTED) return ownLinear(a);
-  GRANARY_TRY(status);
+  const int32_t prepared = cublasLtPrepare(product);
+  if (prepared == GRANARY_UNSUPPORTED) return ownLinear(a);
+  GRANARY_TRY(prepared);
   if (addsBiasFirst) GRANARY_TRY(addBias(a));
-  return cublasLtLinear(product);
+  const int32_t status = cublasLtLinear(product);
+  return status == GRANARY_UNSUPPORTED ? ownLinear(product) : status;
 }
