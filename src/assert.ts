@@ -27,7 +27,20 @@ export function assert(condition: boolean, message: string): asserts condition {
   if (!condition) throw new InvariantError(message);
 }
 
+/**
+ * What `assert` does when it fails, for the step path: a message that names values is an argument like any
+ * other, so `assert` would have it built, as garbage, each time its condition holds.
+ */
+export function broken(message: string): never {
+  throw new InvariantError(message);
+}
+
 /** Throws GranaryError with `code` unless the caller kept its side. */
 export function demand(condition: boolean, code: string, message: string): asserts condition {
   if (!condition) throw new GranaryError(code, message);
+}
+
+/** What `demand` does when it fails, for the step path. */
+export function refuse(code: string, message: string): never {
+  throw new GranaryError(code, message);
 }

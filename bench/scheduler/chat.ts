@@ -1,15 +1,16 @@
 /** W1, W2 and W3: conversations of eight turns over one, a small, or three shared pools. */
 import type { SchedulerConfig } from "../../src/scheduler/config";
+import { Samples } from "./measure";
 import { type BenchRequest, benchConfig, fullGroup, Rig } from "./rig";
 import { activeSetOrder, conversationToken, conversationTokens, token } from "./tokens";
 
 export interface ChatRun {
   /** Pure decode rounds of the whole batch in which nobody finishes. */
-  readonly decodeUs: number[];
+  readonly decodeUs: Float64Array;
   /** Rounds that prefill, by row. */
-  readonly prefillRowUs: number[];
+  readonly prefillRowUs: Float64Array;
   /** Rounds that admit, whole. */
-  readonly admissionUs: number[];
+  readonly admissionUs: Float64Array;
   readonly totalUs: number;
   readonly hitTokens: number;
   readonly hitTokensByTurn: number[];
@@ -21,16 +22,18 @@ export type Turn = readonly [conversation: number, turn: number];
 
 const promptLength = (turn: number) => 1280 + 320 * turn;
 
-function chatRequest([conversation, turn]: Turn): BenchRequest {
-  return {
-    spec: {
-      requestId: `c${String(conversation).padStart(5, "0")}.t${turn}`,
-      tokens: conversationTokens(conversation, promptLength(turn)),
-      maxNewTokens: 64,
-    },
+const chatRequests: (BenchRequest | undefined)[] = [];
+
+/** A turn's request; made once, for its id is free again when the turn is over. */
+export function chatRequest([conversation, turn]: Turn): BenchRequest {
+  const index = conversation * 8 + turn;
+  const tokens = conversationTokens(conversation, promptLength(turn));
+  chatRequests[index] ??= {
+    spec: { requestId: `c${String(conversation).padStart(5, "0")}.t${turn}`, tokens, maxNewTokens: 64 },
     produce: 64,
     tokenAt: (position) => conversationToken(conversation, position),
   };
+  return chatRequests[index];
 }
 
 /** Turn-major: all conversations' first turns in batches of `batch`, then all second turns, and so on. */
@@ -69,9 +72,9 @@ export function runChat(
   warmUp(rig);
   rig.totalUs = 0;
   rig.hitTokens = 0;
-  const decodeUs: number[] = [];
-  const prefillRowUs: number[] = [];
-  const admissionUs: number[] = [];
+  const decodeUs = new Samples();
+  const prefillRowUs = new Samples();
+  const admissionUs = new Samples();
   const hitTokensByTurn = new Array<number>(8).fill(0);
   for (const batch of batches) {
     rig.submit(batch.map(chatRequest));
@@ -86,9 +89,9 @@ export function runChat(
   }
   const { evictions, cachedBlocks } = rig.scheduler.gauges();
   return {
-    decodeUs,
-    prefillRowUs,
-    admissionUs,
+    decodeUs: decodeUs.values,
+    prefillRowUs: prefillRowUs.values,
+    admissionUs: admissionUs.values,
     totalUs: rig.totalUs,
     hitTokens: rig.hitTokens,
     hitTokensByTurn,

@@ -35,6 +35,65 @@ export function summarize(samples: ArrayLike<number>): Summary {
   };
 }
 
+/** Samples in the order of their arrival, in storage that grows by doubling. */
+export class Samples {
+  #items = new Float64Array(4096);
+  #length = 0;
+
+  push(value: number): void {
+    if (this.#length === this.#items.length) {
+      const grown = new Float64Array(this.#length * 2);
+      grown.set(this.#items);
+      this.#items = grown;
+    }
+    this.#items[this.#length++] = value;
+  }
+
+  get values(): Float64Array {
+    return this.#items.subarray(0, this.#length);
+  }
+}
+
+const subBuckets = 128;
+
+/** Counts of latencies in buckets less than one percent wide: any number of samples in 16 KiB. */
+export class LatencyHistogram {
+  readonly #counts = new Float64Array(32 * subBuckets);
+  count = 0;
+  maxUs = 0;
+
+  add(us: number): void {
+    const ns = Math.min(us * 1000, 2 ** 31 - 1) | 0;
+    const shift = Math.max(0, 31 - Math.clz32(ns | 1) - 7);
+    this.#counts[shift * subBuckets + (ns >>> shift)]++;
+    this.count++;
+    if (us > this.maxUs) this.maxUs = us;
+  }
+
+  /** Upper edge, in us, of the bucket in which the quantile lies. */
+  quantile(q: number): number {
+    const rank = Math.floor(this.count * q);
+    let seen = 0;
+    for (let i = 0; i < this.#counts.length; i++) {
+      seen += this.#counts[i];
+      if (seen > rank) return upperEdgeUs(i);
+    }
+    return this.maxUs;
+  }
+
+  /** Samples above `us`, to the bucket. */
+  countAbove(us: number): number {
+    let above = 0;
+    for (let i = this.#counts.length - 1; i >= 0 && upperEdgeUs(i) > us; i--) above += this.#counts[i];
+    return above;
+  }
+}
+
+function upperEdgeUs(bucket: number): number {
+  const shift = Math.max(0, Math.floor(bucket / subBuckets) - 1);
+  return ((bucket - shift * subBuckets + 1) * 2 ** shift) / 1000;
+}
+
 export function middle(values: readonly number[]): number {
   return quantile(Float64Array.from(values).sort(), 0.5);
 }

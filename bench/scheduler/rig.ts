@@ -3,8 +3,7 @@
  * plan, then the feed-back of one token a row and of finishes.
  */
 import type { RequestSpec, SchedulerConfig } from "../../src/scheduler/config";
-import type { SchedulerEvent } from "../../src/scheduler/events";
-import type { ExecutionPlan } from "../../src/scheduler/plan";
+import type { Finish, ForwardResult, SchedulerEvent } from "../../src/scheduler/events";
 import { Scheduler } from "../../src/scheduler/scheduler";
 import { nowUs } from "./measure";
 
@@ -20,14 +19,18 @@ interface Running {
   produced: number;
 }
 
+/** What the last round was; overwritten by the next one. */
 export interface Round {
   readonly us: number;
   readonly planUs: number;
   readonly numPrefills: number;
   readonly numDecodes: number;
   readonly numFinished: number;
-  readonly plan: ExecutionPlan;
 }
+
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
+
+const maxRows = 256;
 
 export const fullGroup = { groupId: "full", blockGranularity: 64 };
 
@@ -46,13 +49,19 @@ export class Rig {
   readonly scheduler: Scheduler;
   readonly #running = new Map<number, Running>();
   readonly #timerUs: number;
-  /**
-   * Filled anew each round, as a driver would: garbage of the bench would be collected on the scheduler's
-   * time.
-   */
-  readonly #tokenCounts = new Int32Array(256);
-  readonly #tokens = new Int32Array(256);
+  /** Filled anew each round: garbage of the bench would be collected on the scheduler's time. */
+  readonly #round = { us: 0, planUs: 0, numPrefills: 0, numDecodes: 0, numFinished: 0 };
   readonly #events: SchedulerEvent[] = [];
+  readonly #results: Mutable<ForwardResult> = {
+    kind: "forwardResult",
+    planId: 0,
+    tokenCounts: new Int32Array(maxRows),
+    tokens: new Int32Array(maxRows),
+  };
+  readonly #finishes = Array.from(
+    { length: maxRows },
+    (): Mutable<Finish> => ({ kind: "finish", request: 0 }),
+  );
   /** Time of all submissions and rounds. */
   totalUs = 0;
   hitTokens = 0;
@@ -86,32 +95,36 @@ export class Rig {
     const { rows, numPrefills } = plan.forward;
     const events = this.#events;
     events.length = 0;
-    const { planId } = plan;
-    if (rows.length > 0) {
-      events.push({ kind: "forwardResult", planId, tokenCounts: this.#tokenCounts, tokens: this.#tokens });
-    }
+    const { tokenCounts, tokens } = this.#results;
+    this.#results.planId = plan.planId;
+    if (rows.length > 0) events.push(this.#results);
     let numTokens = 0;
     let numFinished = 0;
     for (let i = 0; i < rows.length; i++) {
       const row = rows[i];
       if (row.isFirstChunk) this.hitTokens += row.deviceHitTokens;
-      this.#tokenCounts[i] = 0;
+      tokenCounts[i] = 0;
       if (row.isPrefill && !row.completesPrompt) continue;
       const running = this.#running.get(row.request) as Running;
-      this.#tokenCounts[i] = 1;
+      tokenCounts[i] = 1;
       const position = running.request.spec.tokens.length + running.produced;
-      this.#tokens[numTokens++] = running.request.tokenAt(position);
+      tokens[numTokens++] = running.request.tokenAt(position);
       if (++running.produced < running.request.produce) continue;
       this.#running.delete(row.request);
-      events.push({ kind: "finish", request: row.request });
-      numFinished++;
+      const finish = this.#finishes[numFinished++];
+      finish.request = row.request;
+      events.push(finish);
     }
-    const numDecodes = rows.length - numPrefills;
+    const round = this.#round;
     const back = nowUs();
     this.scheduler.advance(events);
-    const us = planUs + (nowUs() - back - this.#timerUs);
-    this.totalUs += us;
-    return { us, planUs, numPrefills, numDecodes, numFinished, plan };
+    round.us = planUs + (nowUs() - back - this.#timerUs);
+    round.planUs = planUs;
+    round.numPrefills = numPrefills;
+    round.numDecodes = rows.length - numPrefills;
+    round.numFinished = numFinished;
+    this.totalUs += round.us;
+    return round;
   }
 
   /** Rounds until everything has finished; `each` sees every round. */

@@ -2,7 +2,7 @@
  * Applies what happened to the requests it happened to. Each
  * event is admitted in some states and is misuse in the others.
  */
-import { assert, demand } from "../assert";
+import { broken, demand, refuse } from "../assert";
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
 import type { ExtendResult, Finish, ForwardResult, RemotePrefillDone, SchedulerEvent } from "./events";
 import type { PlanRing } from "./plan-ring";
@@ -109,18 +109,14 @@ export class EventHandler {
    */
   #forwardResult({ planId, tokenCounts, tokens, specCandidates }: ForwardResult): void {
     const plan = this.#plans.find(planId);
-    demand(
-      planId > 0 && planId <= this.#plans.lastPlanId && plan?.hasResults !== true,
-      "unknownPlan",
-      `Scheduler: plan ${planId} awaits no results`,
-    );
+    if (planId <= 0 || planId > this.#plans.lastPlanId || plan?.hasResults === true)
+      refuse("unknownPlan", `Scheduler: plan ${planId} awaits no results`);
     if (plan === undefined) return;
     const { rows } = plan.forward;
-    demand(
-      tokenCounts.length >= rows.length,
-      "invalidArgument",
-      `Scheduler: plan ${planId} has ${rows.length} rows, results came for ${tokenCounts.length}`,
-    );
+    if (tokenCounts.length < rows.length) {
+      const reason = `plan ${planId} has ${rows.length} rows, results came for ${tokenCounts.length}`;
+      refuse("invalidArgument", `Scheduler: ${reason}`);
+    }
     plan.hasResults = true;
     const width = this.#settings.decodeInputTokens;
     let at = 0;
@@ -144,7 +140,7 @@ export class EventHandler {
   #extendResult(request: Request, { tokens, specCandidates }: ExtendResult): void {
     const { state } = request;
     if (state === requestState.finished) return;
-    demand(request.holdsBlocks, "invalidTransition", this.#describe(request, "extendResult"));
+    if (!request.holdsBlocks) this.#refuseEvent(request, "extendResult");
     this.#landed(request, tokens.length);
     if (state === requestState.remotePrefilling) return;
     for (const token of tokens) request.tokens.append(token, this.#coordinator.buffers);
@@ -153,12 +149,11 @@ export class EventHandler {
 
   /** One result of the request is in. */
   #landed(request: Request, numTokens: number): void {
-    demand(
-      request.state !== requestState.prefilling || numTokens === 0,
-      "invalidTransition",
-      `Scheduler: request ${request.id} got a token for a chunk that does not complete its prompt`,
-    );
-    assert(request.resultsInFlight > 0, `request ${request.id} got a result that nobody waits for`);
+    if (request.state === requestState.prefilling && numTokens > 0) {
+      const reason = `request ${request.id} got a token for a chunk that does not complete its prompt`;
+      refuse("invalidTransition", `Scheduler: ${reason}`);
+    }
+    if (request.resultsInFlight <= 0) broken(`request ${request.id} got a result that nobody waits for`);
     request.resultsInFlight--;
     if (request.state === requestState.prefillAwaitingResult && numTokens > 0) {
       this.#book.moveTo(request, requestState.prefillDone);
@@ -167,12 +162,11 @@ export class EventHandler {
 
   #finish(request: Request, { keptTokens }: Finish): void {
     if (request.state === requestState.finished) return;
-    demand(
-      !this.isTransferInFlight(request),
-      "transferInFlight",
-      `Scheduler: request ${request.id} cannot finish while a peer transfers its blocks`,
-    );
-    demand(this.canFinish(request), "invalidTransition", this.#describe(request, "finish"));
+    if (this.isTransferInFlight(request)) {
+      const reason = `request ${request.id} cannot finish while a peer transfers its blocks`;
+      refuse("transferInFlight", `Scheduler: ${reason}`);
+    }
+    if (!this.canFinish(request)) this.#refuseEvent(request, "finish");
     if (keptTokens !== undefined) this.#cut(request, keptTokens);
     this.#releaser.finish(request);
   }
@@ -195,11 +189,10 @@ export class EventHandler {
     ) {
       return;
     }
-    demand(
-      state === requestState.remotePrefilling,
-      "invalidTransition",
-      `Scheduler: request ${request.id} got a remote prefill before destination admission`,
-    );
+    if (state !== requestState.remotePrefilling) {
+      const reason = `request ${request.id} got a remote prefill before destination admission`;
+      refuse("invalidTransition", `Scheduler: ${reason}`);
+    }
     request.tokens.append(token, this.#coordinator.buffers);
     this.#book.moveTo(request, requestState.prefillDone);
   }
@@ -209,11 +202,11 @@ export class EventHandler {
   }
 
   #admitOnly(request: Request, event: string, ...states: number[]): void {
-    demand(states.includes(request.state), "invalidTransition", this.#describe(request, event));
+    if (!states.includes(request.state)) this.#refuseEvent(request, event);
   }
 
-  #describe(request: Request, event: string): string {
-    const state = requestStateNames[request.state];
-    return `Scheduler: ${event} is not admitted for request ${request.id} in state ${state}`;
+  #refuseEvent(request: Request, event: string): never {
+    const reason = `${event} is not admitted for request ${request.id} in state`;
+    refuse("invalidTransition", `Scheduler: ${reason} ${requestStateNames[request.state]}`);
   }
 }

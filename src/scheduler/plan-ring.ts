@@ -44,10 +44,13 @@ export class PlanBuffer implements ExecutionPlan {
   /** Some row's result is still out, so that the plan must stay as it is. */
   get isAwaited(): boolean {
     if (this.hasResults) return false;
-    return this.forward.rows.some(({ source, admissionSerial }) => {
+    const { rows } = this.forward;
+    for (let i = 0; i < rows.length; i++) {
+      const { source, admissionSerial } = rows[i];
       const isSameAdmission = source?.holdsBlocks === true && source.admissionSerial === admissionSerial;
-      return isSameAdmission && source.resultsInFlight > 0;
-    });
+      if (isSameAdmission && source.resultsInFlight > 0) return true;
+    }
+    return false;
   }
 
   /** Something for an executor or a peer to do, write-backs apart. */
@@ -85,18 +88,22 @@ export class PlanRing {
 
   /** The oldest plan that nobody waits for, emptied for the next round. */
   next(): PlanBuffer {
-    const position = Math.max(
-      0,
-      this.#plans.findIndex((candidate) => !candidate.isAwaited),
-    );
-    const [plan] = this.#plans.splice(position, 1);
-    this.#plans.push(plan);
+    const plans = this.#plans;
+    const last = plans.length - 1;
+    let position = 0;
+    while (position <= last && plans[position].isAwaited) position++;
+    if (position > last) position = 0;
+    const plan = plans[position];
+    for (let i = position; i < last; i++) plans[i] = plans[i + 1];
+    plans[last] = plan;
     plan.start(++this.lastPlanId);
     return plan;
   }
 
   /** A plan that was not overwritten yet. */
   find(planId: number): PlanBuffer | undefined {
-    return this.#plans.find((plan) => plan.planId === planId);
+    const plans = this.#plans;
+    for (let i = 0; i < plans.length; i++) if (plans[i].planId === planId) return plans[i];
+    return undefined;
   }
 }

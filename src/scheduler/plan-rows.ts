@@ -123,10 +123,10 @@ export class BatchBuffer implements ForwardBatch {
   numPrefills = 0;
   planId = 0;
   readonly tableChanges: readonly TableChangesBuffer[];
+  /** Rows in the order in which they were added; those from #numUsed on wait to be used again. */
   readonly #pool: RowBuffer[] = [];
   #numUsed = 0;
-  readonly #prefills: RowBuffer[] = [];
-  readonly #decodes: RowBuffer[] = [];
+  #numPrefillRows = 0;
 
   constructor(numGroups: number) {
     this.tableChanges = Array.from({ length: numGroups }, () => new TableChangesBuffer());
@@ -139,9 +139,7 @@ export class BatchBuffer implements ForwardBatch {
   start(planId: number): void {
     this.planId = planId;
     this.#numUsed = 0;
-    this.rows.length = 0;
-    this.#prefills.length = 0;
-    this.#decodes.length = 0;
+    this.#numPrefillRows = 0;
   }
 
   addRow(source: Request, isPrefill: boolean): RowBuffer {
@@ -149,28 +147,38 @@ export class BatchBuffer implements ForwardBatch {
     if (this.#numUsed === this.#pool.length) this.#pool.push(new RowBuffer());
     const row = this.#pool[this.#numUsed++].start(source);
     row.isPrefill = isPrefill;
-    if (isPrefill) this.#prefills.push(row);
-    else this.#decodes.push(row);
+    if (isPrefill) this.#numPrefillRows++;
     return row;
   }
 
   get numPrefillRows(): number {
-    return this.#prefills.length;
+    return this.#numPrefillRows;
   }
 
   get numDecodeRows(): number {
-    return this.#decodes.length;
+    return this.#numUsed - this.#numPrefillRows;
   }
 
   /** Settles the row order and takes the table changes of every row. */
   finish(): void {
-    for (const row of this.#prefills) this.rows.push(row);
-    for (const row of this.#decodes) this.rows.push(row);
-    this.numPrefills = this.#prefills.length;
+    const { rows } = this;
+    // An array emptied and filled anew would give its storage back and take new storage, round by round.
+    if (rows.length > this.#numUsed) rows.length = this.#numUsed;
+    while (rows.length < this.#numUsed) rows.push(this.#pool[rows.length]);
+    let nextPrefill = 0;
+    let nextDecode = this.#numPrefillRows;
+    for (let i = 0; i < this.#numUsed; i++) {
+      const row = this.#pool[i];
+      rows[row.isPrefill ? nextPrefill++ : nextDecode++] = row;
+    }
+    this.numPrefills = this.#numPrefillRows;
     for (let group = 0; group < this.tableChanges.length; group++) {
       const changes = this.tableChanges[group];
-      changes.start(this.rows.length);
-      for (const row of this.rows) if (row.source !== undefined) changes.addRow(row.source.tables[group]);
+      changes.start(rows.length);
+      for (let i = 0; i < rows.length; i++) {
+        const { source } = rows[i];
+        if (source !== undefined) changes.addRow(source.tables[group]);
+      }
     }
   }
 }

@@ -2,7 +2,7 @@
  * The scheduler: requests in, execution plans out, events back in. One thread, no clock, no I/O, no
  * randomness: equal calls give equal plans on every rank.
  */
-import { demand } from "../assert";
+import { demand, refuse } from "../assert";
 import {
   canClearCache,
   canClearDeviceCache,
@@ -108,11 +108,8 @@ export class Scheduler {
     const ids = new Set<string>();
     for (const spec of specs) {
       this.#checkSpec(spec);
-      demand(
-        !ids.has(spec.requestId) && !this.#book.hasId(spec.requestId),
-        "duplicateRequest",
-        `Scheduler: request id ${spec.requestId} is in use`,
-      );
+      if (ids.has(spec.requestId) || this.#book.hasId(spec.requestId))
+        refuse("duplicateRequest", `Scheduler: request id ${spec.requestId} is in use`);
       ids.add(spec.requestId);
     }
     const first = this.#settings.role === "fused" ? requestState.submitted : requestState.bootstrapping;
@@ -296,33 +293,21 @@ export class Scheduler {
     namespaceRoot,
   }: RequestSpec) {
     const bad = "invalidArgument";
-    demand(tokens.length > 0, bad, `Scheduler: request ${requestId} has no tokens`);
-    demand(
-      Number.isInteger(maxNewTokens) && maxNewTokens >= 0 && maxNewTokens <= maxInt32,
-      bad,
-      `Scheduler: maxNewTokens of request ${requestId} must be an int32 of at least 0`,
-    );
-    demand(
-      Number.isInteger(maxCachedPrefixTokens) &&
-        maxCachedPrefixTokens >= 0 &&
-        maxCachedPrefixTokens <= maxInt32,
-      bad,
-      `Scheduler: maxCachedPrefixTokens of request ${requestId} must be an int32 of at least 0`,
-    );
-    demand(
-      namespaceRoot === undefined || namespaceRoot.length === 32,
-      bad,
-      `Scheduler: namespaceRoot of request ${requestId} must have 32 bytes`,
-    );
+    if (tokens.length === 0) refuse(bad, `Scheduler: request ${requestId} has no tokens`);
+    if (!isCount(maxNewTokens))
+      refuse(bad, `Scheduler: maxNewTokens of request ${requestId} must be an int32 of at least 0`);
+    if (!isCount(maxCachedPrefixTokens))
+      refuse(bad, `Scheduler: maxCachedPrefixTokens of request ${requestId} must be an int32 of at least 0`);
+    if (namespaceRoot !== undefined && namespaceRoot.length !== 32)
+      refuse(bad, `Scheduler: namespaceRoot of request ${requestId} must have 32 bytes`);
     const { role, decodeInputTokens } = this.#settings;
     const limit = tokens.length + (role === "prefill" ? 0 : Math.max(maxNewTokens, decodeInputTokens));
-    demand(limit <= maxInt32, bad, `Scheduler: request ${requestId} asks for more than an int32 of tokens`);
-    demand(
-      limit <= this.maxSingleRequestTokens,
-      "exceedsCapacity",
-      `Scheduler: request ${requestId} asks for ${limit} tokens, the cache can carry ` +
-        `${this.maxSingleRequestTokens} of one request`,
-    );
+    if (limit > maxInt32)
+      refuse(bad, `Scheduler: request ${requestId} asks for more than an int32 of tokens`);
+    if (limit > this.maxSingleRequestTokens) {
+      const capacity = `the cache can carry ${this.maxSingleRequestTokens} of one request`;
+      refuse("exceedsCapacity", `Scheduler: request ${requestId} asks for ${limit} tokens, ${capacity}`);
+    }
   }
 
   /**
@@ -360,4 +345,8 @@ export class Scheduler {
     demand(index >= 0, "unknownGroup", `Scheduler: there is no cache group '${groupId}'`);
     return index;
   }
+}
+
+function isCount(value: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value <= maxInt32;
 }

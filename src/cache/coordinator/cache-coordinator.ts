@@ -3,7 +3,7 @@
  * shared pool and two tiers behind a request's life of probe, admit, publish and
  * free. Holds nothing about requests; it only moves the clock of access epochs.
  */
-import { assert, demand } from "../../assert";
+import { assert, broken, demand } from "../../assert";
 import { CacheGroup, type CacheTier } from "../cache-group";
 import type { CacheGroupSpec } from "../cache-group-spec";
 import { AcquirePlan } from "../core/acquire-plan";
@@ -154,7 +154,7 @@ export class CacheCoordinator {
         group.allocator.appendHostExtension(tables[id], probe.host[id].slots, probe.host[id].length);
       }
       const isAcquired = group.allocator.acquire(tables[id], this.#plans[id], this.result.fresh[id]);
-      assert(isAcquired, `group ${id} has no room for what its admission was promised`);
+      if (!isAcquired) broken(`group ${id} has no room for what its admission was promised`);
     }
     assert(demands.length === this.groups.length, "a demand for every group");
     if (probe !== undefined && probe.hostTokens > probe.deviceTokens) this.#startLoads(request, probe, epoch);
@@ -267,9 +267,8 @@ export class CacheCoordinator {
         items[i + 1] = 0;
         this.#numEvictions++;
         this.changeVersion++;
-      } else if (isDeferred) {
-        assert(allocator.refs.ownersOf(block) === 0, `victim ${block} of group ${items[i]} is still in use`);
-      }
+      } else if (isDeferred && allocator.refs.ownersOf(block) !== 0)
+        broken(`victim ${block} of group ${items[i]} is still in use`);
     }
   }
 

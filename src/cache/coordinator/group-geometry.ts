@@ -1,5 +1,5 @@
 /** The conversion between a group's tokens and its blocks; the only place that knows both. */
-import { assert } from "../../assert";
+import { assert, broken } from "../../assert";
 import type { CacheGroupSpec } from "../cache-group-spec";
 import type { AcquirePlan } from "../core/acquire-plan";
 import type { BlockTable } from "../core/block-table";
@@ -54,10 +54,10 @@ export class GroupGeometry {
     }
     const end = Math.ceil((demand.tokens + demand.reserveTokens) / granularity);
     assert(available === 0, "a sparse suffix cannot use up room that a table has left");
-    assert(
-      demand.tokens > 0 && blocks <= demand.firstBlock && demand.firstBlock < end,
-      `a sparse suffix from block ${demand.firstBlock} to ${end} does not continue a table of ${blocks}`,
-    );
+    if (demand.tokens <= 0 || blocks > demand.firstBlock || demand.firstBlock >= end)
+      broken(
+        `a sparse suffix from block ${demand.firstBlock} to ${end} does not continue a table of ${blocks}`,
+      );
     plan.numBlocks = end - demand.firstBlock;
     plan.suffixStart = demand.firstBlock;
     plan.tableBlocksAfter = end;

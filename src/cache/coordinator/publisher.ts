@@ -2,7 +2,7 @@
  * Makes completed blocks reusable: decides which slots of which groups a completed range of prefix pages
  * covers and registers them. Copies nothing; a duplicate of a known block is exchanged for it in the table.
  */
-import { demand } from "../../assert";
+import { refuse } from "../../assert";
 import type { CacheGroup } from "../cache-group";
 import type { BlockTable } from "../core/block-table";
 import type { Int32List } from "../core/int32-list";
@@ -67,11 +67,10 @@ export class Publisher {
       if (!group.isMatched) continue;
       const r = group.geometry.blocksPerPrefixPage;
       const table = tables[group.spec.group];
-      demand(
-        firstPage >= 0 && endPage * r <= table.length,
-        "pagesOutOfRange",
-        `pages [${firstPage}, ${endPage}) are not all in a table of ${table.length} blocks`,
-      );
+      if (firstPage < 0 || endPage * r > table.length) {
+        const reason = `pages [${firstPage}, ${endPage}) are not all in a table of ${table.length} blocks`;
+        refuse("pagesOutOfRange", reason);
+      }
       this.#registerSlots(group, table, chain, firstPage * r, endPage * r, kind, epoch, undefined);
     }
   }

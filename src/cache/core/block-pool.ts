@@ -2,7 +2,7 @@
  * Places child blocks of all groups into LCM blocks (parents). Knows which slots are occupied, never who
  * holds them: owners are counted in CacheBlockRefs, reuse is PrefixCacheIndex's.
  */
-import { assert } from "../../assert";
+import { assert, broken } from "../../assert";
 import { maxInt32 } from "../../limits";
 import { GroupAvailability } from "./group-availability";
 import type { BlockId, GroupId, LcmBlockId } from "./ids";
@@ -89,8 +89,8 @@ export class BlockPool {
   /** The id of a slot; throws for a place that does not exist. */
   blockAt(group: GroupId, parent: LcmBlockId, slot: number): BlockId {
     const packing = this.#groups[group].slotsPerParent;
-    assert(parent >= 1 && parent <= this.numLcmBlocks, `LCM block ${parent} is outside the pool`);
-    assert(slot >= 0 && slot < packing, `slot ${slot} is outside a parent of ${packing}`);
+    if (parent < 1 || parent > this.numLcmBlocks) broken(`LCM block ${parent} is outside the pool`);
+    if (slot < 0 || slot >= packing) broken(`slot ${slot} is outside a parent of ${packing}`);
     return 1 + (parent - 1) * packing + slot;
   }
 
@@ -127,7 +127,7 @@ export class BlockPool {
     const availability = this.#groups[group];
     const parent = this.parentOf(group, block);
     const slot = this.slotOf(group, block);
-    assert(this.isOccupied(group, block), `block ${block} of group ${group} is not occupied`);
+    if (!this.isOccupied(group, block)) broken(`block ${block} of group ${group} is not occupied`);
     const occupancy = this.#occupancy[parent];
     this.#unlist(availability, parent, occupancy);
     this.#slotWords[parent * this.#wordsPerParent + (slot >>> 5)] &= ~(1 << (slot & 31));
@@ -209,7 +209,7 @@ export class BlockPool {
 
   #lowestFreeSlot(group: GroupId, parent: LcmBlockId, bucket: number): number {
     const slot = this.#freeSlotFrom(this.#groups[group], parent, bucket);
-    assert(slot >= 0, `LCM block ${parent} is listed for bucket ${bucket} without a free slot in it`);
+    if (slot < 0) broken(`LCM block ${parent} is listed for bucket ${bucket} without a free slot in it`);
     return slot;
   }
 

@@ -2,7 +2,7 @@
  * Shared ownership of one group's blocks in one pool: every holder (a table slot, a cache entry, a transfer)
  * counts one. The last one to let go returns the slot to the pool. Who the holders are is not known here.
  */
-import { assert } from "../../assert";
+import { broken } from "../../assert";
 import type { BlockPool } from "./block-pool";
 import type { BlockId, GroupId, LcmBlockId } from "./ids";
 import type { LcmCensus } from "./lcm-census";
@@ -55,10 +55,8 @@ export class CacheBlockRefs {
   acquire(bucketLoads?: Int32Array): BlockId {
     const block = this.pool.acquire(this.group, bucketLoads);
     if (block === 0) return 0;
-    assert(
-      this.#counts[block] === 0,
-      `the pool gave out block ${block} of group ${this.group}, which has owners`,
-    );
+    if (this.#counts[block] !== 0)
+      broken(`the pool gave out block ${block} of group ${this.group}, which has owners`);
     this.#counts[block] = 1;
     this.#numHeld++;
     this.census.childAcquired(this.parentOf(block));
@@ -68,7 +66,7 @@ export class CacheBlockRefs {
   /** One more owner for a block that has one. */
   retain(block: BlockId): void {
     const owners = this.#counts[block];
-    assert(owners > 0, `block ${block} of group ${this.group} has no owner to share it`);
+    if (owners <= 0) broken(`block ${block} of group ${this.group} has no owner to share it`);
     this.#counts[block] = owners + 1;
     if (owners === 1) this.#observer.becameShared(block);
   }
@@ -76,7 +74,7 @@ export class CacheBlockRefs {
   /** One owner lets go. */
   release(block: BlockId): void {
     const owners = this.#counts[block] - 1;
-    assert(owners >= 0, `block ${block} of group ${this.group} was released more often than it was held`);
+    if (owners < 0) broken(`block ${block} of group ${this.group} was released more often than it was held`);
     this.#counts[block] = owners;
     if (owners === 1) this.#observer.becameSole(block);
     else if (owners === 0) {

@@ -3,7 +3,7 @@
  * is metadata and one ownership of a block that exists already; registering neither allocates nor copies. The
  * same class serves the Device and the Host tier.
  */
-import { assert } from "../../assert";
+import { assert, broken } from "../../assert";
 import type { CacheBlockRefs, SoleOwnerObserver } from "../core/cache-block-refs";
 import type { BlockId, GroupId } from "../core/ids";
 import { DigestStore, DigestTable } from "./digest-table";
@@ -131,7 +131,7 @@ export class PrefixCacheIndex implements SoleOwnerObserver {
       this.#refresh(canonical, kind, epoch);
       return canonical;
     }
-    assert(!this.isCached(block), `block ${block} is registered under another key already`);
+    if (this.isCached(block)) broken(`block ${block} is registered under another key already`);
     this.refs.retain(block);
     this.digests.put(block, digests, at, pageOffset);
     this.#flags[block] = cachedBit | kind;
@@ -177,7 +177,7 @@ export class PrefixCacheIndex implements SoleOwnerObserver {
 
   /** Drops an entry that nobody else owns, and with it the block. */
   evict(block: BlockId): void {
-    assert(this.isIdle(block), `block ${block} of group ${this.refs.group} is not the index's alone`);
+    if (!this.isIdle(block)) broken(`block ${block} of group ${this.refs.group} is not the index's alone`);
     this.#unlink(block);
     this.#orderOf(block).leave(block);
     this.#table.remove(block);
