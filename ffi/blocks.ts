@@ -347,6 +347,16 @@ export const fieldBlock = {
   payloadBytes: "int64",
 } as const satisfies BlockSchema;
 
+export const attentionKernelBlock = {
+  image: "address",
+  kind: "int32",
+  dim: "int32",
+  stages: "int32",
+  dtype: "int32",
+  kvDtype: "int32",
+  isWide: "int32",
+} as const satisfies BlockSchema;
+
 /** The ops that compute: one schema each; the key in snake case after `granary_` is the symbol. */
 export const opSchemas = {
   embedding: embeddingBlock,
@@ -398,4 +408,5 @@ export const structNumbers = {
   zeroBlocks: 21,
   copyBlocks: 22,
   gatedLinear: 23,
+  attentionKernel: 24,
 } as const;

@@ -4,7 +4,15 @@
  */
 import { CString, type Pointer, ptr, toArrayBuffer } from "bun:ffi";
 import { ArgumentBlock, type BlockSchema, type FieldValues, layoutOf } from "./argument-block";
-import { deviceInfoBlock, initBlock, type OpName, opSchemas, synthesizeBlock, weightBlock } from "./blocks";
+import {
+  attentionKernelBlock,
+  deviceInfoBlock,
+  initBlock,
+  type OpName,
+  opSchemas,
+  synthesizeBlock,
+  weightBlock,
+} from "./blocks";
 import { NativeError } from "./errors";
 import { deviceInfoTextBytes, type KernelLibrary } from "./library";
 
@@ -248,6 +256,15 @@ export class Device {
   synthesize(values: FieldValues<typeof synthesizeBlock>): void {
     const block = new ArgumentBlock(synthesizeBlock, values);
     this.#library.check(this.#library.core.granary_synthesize(block.pointer as Pointer));
+  }
+
+  /** Hands in machine code that holds one attention kernel; ops take it from then on. */
+  loadAttentionKernel(
+    image: Uint8Array,
+    values: Omit<FieldValues<typeof attentionKernelBlock>, "image">,
+  ): void {
+    const block = new ArgumentBlock(attentionKernelBlock, { ...values, image: ptr(image) });
+    this.#library.check(this.#library.core.granary_load_attention_kernel(block.pointer as Pointer));
   }
 
   op<N extends OpName>(name: N, values: FieldValues<(typeof opSchemas)[N]>): Op<N> {

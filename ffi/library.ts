@@ -2,6 +2,7 @@
 import { CString, dlopen, FFIType, type Pointer } from "bun:ffi";
 import { layoutOf } from "./argument-block";
 import {
+  attentionKernelBlock,
   initBlock,
   type OpName,
   opSchemas,
@@ -47,6 +48,7 @@ const coreSymbols = {
   granary_prepare_weight: statusOf(ptr),
   granary_weight_is_plain: statusOf(i32),
   granary_synthesize: statusOf(ptr),
+  granary_load_attention_kernel: statusOf(ptr),
   granary_attention_scratch_bytes: { args: [ptr], returns: FFIType.i64_fast },
   granary_moe_scratch_bytes: { args: [ptr], returns: FFIType.i64_fast },
   granary_sample_scratch_bytes: { args: [ptr], returns: FFIType.i64_fast },
@@ -77,6 +79,7 @@ const expectedBytes: Readonly<Record<number, number>> = {
   [structNumbers.init]: layoutOf(initBlock).bytes,
   [structNumbers.weight]: layoutOf(weightBlock).bytes,
   [structNumbers.synthesize]: layoutOf(synthesizeBlock).bytes,
+  [structNumbers.attentionKernel]: layoutOf(attentionKernelBlock).bytes,
   [structNumbers.samplingParams]: layoutOf(samplingParamsBlock).bytes,
   ...Object.fromEntries(
     Object.entries(opSchemas).map(([name, schema]) => [

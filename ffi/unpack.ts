@@ -39,8 +39,8 @@ function absolute(path: string | undefined): string | undefined {
   return path !== undefined && isAbsolute(path) ? path : undefined;
 }
 
-/** Directories to try, best first. */
-function roots(environment: UnpackEnvironment): readonly string[] {
+/** Directories for what can be made again, best first. */
+export function cacheRoots(environment: UnpackEnvironment): readonly string[] {
   const home = absolute(environment.HOME);
   const cache =
     absolute(environment.XDG_CACHE_HOME) ?? (home === undefined ? undefined : join(home, ".cache"));
@@ -49,8 +49,8 @@ function roots(environment: UnpackEnvironment): readonly string[] {
   return cache === undefined ? [shared] : [join(cache, "granary"), shared];
 }
 
-/** Makes the directory around ours. Whoever could write there could put another library in our place. */
-function makeRoot(root: string): void {
+/** Makes a directory that is ours alone: whoever could write there could put other code in our place. */
+export function makePrivateDirectory(root: string): void {
   mkdirSync(root, { recursive: true, mode: 0o700 });
   const state = lstatSync(root);
   if (!state.isDirectory() || state.uid !== process.getuid?.() || (state.mode & 0o022) !== 0) {
@@ -96,10 +96,10 @@ export function unpack(
 ): string {
   const key = sha256Of(Buffer.from(files.map(({ name, sha256 }) => `${name} ${sha256}\n`).join("")));
   const failures: string[] = [];
-  for (const root of roots(environment)) {
+  for (const root of cacheRoots(environment)) {
     const directory = join(root, key);
     try {
-      makeRoot(root);
+      makePrivateDirectory(root);
       if (!isIntact(directory, files)) unpackTo(directory, files);
       accept(directory);
       return directory;

@@ -2,13 +2,20 @@
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { writeEmbedded } from "./embed";
+import { writeKernelSource } from "./flatten";
 import { buildCpuLibrary } from "./native-cpu";
 import { buildCudaLibrary } from "./native-cuda";
 
 export const executablePath = "dist/granary";
 
 const sourceFolders = ["src", "ffi", "build/native"];
-const sourceFiles = ["package.json", "bun.lock", "scripts/build-executable.ts", "scripts/embed.ts"];
+const sourceFiles = [
+  "package.json",
+  "bun.lock",
+  "scripts/build-executable.ts",
+  "scripts/embed.ts",
+  "scripts/flatten.ts",
+];
 
 /** Entry points: the program, then the files that run as Workers. */
 const entryPoints = ["src/main.ts", "src/engine/worker.ts", "src/tokenizer/tokenizer-worker.ts"];
@@ -58,7 +65,8 @@ export async function build(options: {
   mkdirSync("build", { recursive: true });
   const cpuLibrary = await buildCpuLibrary();
   const cudaLibrary = await buildCudaLibrary();
-  const isDemoChange = writeEmbedded({ cpuLibrary, cudaLibrary, withDemo: options.withDemo });
+  const kernelSource = cudaLibrary === undefined ? undefined : writeKernelSource();
+  const isDemoChange = writeEmbedded({ cpuLibrary, cudaLibrary, kernelSource, withDemo: options.withDemo });
   if (options.ifNeeded && !isDemoChange && isUpToDate()) return executablePath;
   mkdirSync("dist", { recursive: true });
   await compile();

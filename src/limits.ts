@@ -12,6 +12,9 @@ export const maxInt32 = 0x7fff_ffff;
  */
 export const maxPooledBufferWords = 16 * 1024 * 1024;
 
+/** Machine code of kernels compiled at run time that is kept on disk; beyond it the oldest files go. */
+export const maxCachedKernels = 256;
+
 /** Page-table entries that travel to the device in one scatter; more go in several. */
 export const maxPageTableUpdates = 16_384;
 

@@ -51,6 +51,7 @@ function load(enableOverlap: boolean, enableGraphs: boolean): Engine {
       kernelPageSize: undefined,
       debugChecks: false,
       endTokens: [],
+      runtimeKernels: { source: undefined, nvrtc: undefined, environment: {} },
     },
     {
       openDevice: () => ({ device, remark: device.info().name }),

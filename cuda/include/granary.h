@@ -86,6 +86,7 @@ typedef enum GranaryOp {
   GRANARY_OP_ZERO_BLOCKS = 21,
   GRANARY_OP_COPY_BLOCKS = 22,
   GRANARY_OP_GATED_LINEAR = 23,
+  GRANARY_OP_ATTENTION_KERNEL = 24,
 } GranaryOp;
 
 // ---- library, device, memory ------------------------------------------------------------------------------
@@ -287,6 +288,24 @@ typedef struct GranaryAttention {
 // Enough for these bounds and for every smaller shape: callers size the scratch once.
 int64_t granary_attention_scratch_bytes(const GranaryAttention* args);
 int32_t granary_attention(const GranaryAttention* args);
+
+typedef enum GranaryAttentionKernelKind {
+  GRANARY_ATTENTION_SCALAR = 0,  // any types, one query a warp
+  GRANARY_ATTENTION_DECODE = 1,  // bf16 tiles of 16 query rows
+  GRANARY_ATTENTION_PREFILL = 2, // bf16 tiles of 64
+} GranaryAttentionKernelKind;
+
+// A kernel compiled at run time from the library's own sources for a head dimension that has none here. Ops
+// take it from the next call on; a second one for the same purpose is ignored. CUDA only.
+typedef struct GranaryAttentionKernel {
+  granary_address image;      // host: machine code that holds this one kernel; free on return
+  int32_t kind;               // GranaryAttentionKernelKind
+  int32_t dim;                // padded head dimension that it takes; exactly this one (tiles) or up to it
+  int32_t stages;             // of the decode kernel
+  int32_t dtype, kvDtype;     // of the scalar kernel, as
+  int32_t isWide;             // whether rows of K and V move 16 bytes at a time
+} GranaryAttentionKernel;
+int32_t granary_load_attention_kernel(const GranaryAttentionKernel* args);
 
 // out = activation(gate) * up; one row of gateUp is [gate | up], each `columns` long.
 typedef struct GranaryGlu {

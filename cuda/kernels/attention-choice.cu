@@ -4,11 +4,13 @@
 #include <cstdlib>
 
 #include "attention-launch.h"
+#include "paged-decode.cuh"
 
 namespace granary {
 
 namespace {
 
+constexpr int32_t kMaxTileDim = 256;
 constexpr int32_t kMaxSplits = 128;
 constexpr int32_t kMinSplitKeys = 256;           // below this the merge costs more than the split saves
 constexpr int32_t kHopperMinSplitKeys = 512;     // a block of the wide kernel needs longer to come up
@@ -28,21 +30,13 @@ int32_t groupOf(const GranaryAttention& a) {
 }
 
 int32_t paddedDimOf(const GranaryAttention& a) {
-  return static_cast<int32_t>(alignUp(a.headDim > a.vHeadDim ? a.headDim : a.vHeadDim, 64));
+  return static_cast<int32_t>(alignUp(widerDimOf(a), 64));
 }
 
 bool takesTiles(const GranaryAttention& a) {
-  return a.dtype == GRANARY_BF16 && a.kvDtype == GRANARY_BF16 && cachesAreWide(a) &&
-         isWide(a.q, a.qStride, a.headDim) && a.outStride % 2 == 0 && a.out % 4 == 0;
-}
-
-int32_t decodeSharedBytes(int32_t paddedDim) {
-  switch (paddedDim) {
-    case 64: return AttentionInstances<64>::decodeSharedBytes();
-    case 128: return AttentionInstances<128>::decodeSharedBytes();
-    case 192: return AttentionInstances<192>::decodeSharedBytes();
-    default: return AttentionInstances<256>::decodeSharedBytes();
-  }
+  const bool isBf16 = a.dtype == GRANARY_BF16 && a.kvDtype == GRANARY_BF16;
+  return widerDimOf(a) <= kMaxTileDim && isBf16 && cachesAreWide(a) && isWide(a.q, a.qStride, a.headDim) &&
+         a.outStride % 2 == 0 && a.out % 4 == 0;
 }
 
 // Groups of one block a KV head, as many as fit the device at once.
@@ -61,7 +55,7 @@ AttentionPath pathOf(const GranaryAttention& a) {
     if (dim <= kHopperPrefillMaxDim) return AttentionPath::kHopperPrefill;
   }
   // The portable prefill kernel needs less shared memory than the decode kernel.
-  const bool fits = decodeSharedBytes(dim) <= attentionSharedLimit();
+  const bool fits = decodeSharedBytes(dim, 2) <= attentionSharedLimit();
   return isDecode && fits ? AttentionPath::kDecode : AttentionPath::kPrefill;
 }
 
@@ -119,6 +113,10 @@ int32_t attentionSharedLimit() {
   return runtime.sharedBytesPerBlock - kReservedBytes;
 }
 
+int32_t widerDimOf(const GranaryAttention& a) {
+  return a.headDim > a.vHeadDim ? a.headDim : a.vHeadDim;
+}
+
 bool cachesAreWide(const GranaryAttention& a) {
   const int64_t misaligned = a.kCache | a.vCache | a.kPageStrideBytes | a.vPageStrideBytes;
   return misaligned % 16 == 0 && a.headDim % 8 == 0 && a.vHeadDim % 8 == 0;
@@ -128,6 +126,7 @@ AttentionChoice chooseAttention(const GranaryAttention& a) {
   AttentionChoice choice{};
   choice.path = pathOf(a);
   choice.paddedDim = paddedDimOf(a);
+  choice.exactDim = static_cast<int32_t>(alignUp(widerDimOf(a), widerDimOf(a) <= 128 ? 16 : 32));
   choice.tileRows = tileRowsOf(choice.path);
   choice.numTiles =
       static_cast<int32_t>(ceilDivide(static_cast<int64_t>(a.maxQueryTokens) * groupOf(a), choice.tileRows));

@@ -11,7 +11,8 @@ enum class AttentionPath { kScalar, kDecode, kPrefill, kHopperDecode, kHopperPre
 
 struct AttentionChoice {
   AttentionPath path;
-  int32_t paddedDim;  // 64, 128, 192 or 256
+  int32_t paddedDim;  // 64, 128, 192 or 256: of the kernels compiled ahead of time
+  int32_t exactDim;   // of those compiled at run time
   int32_t tileRows;
   int32_t numTiles;   // a sequence and KV head
   int32_t numSplits;  // 1 where the merge kernel has nothing to do
@@ -24,6 +25,9 @@ AttentionChoice chooseAttention(const GranaryAttention& args);
 
 // Rows of partial results for these bounds and for every smaller shape.
 int64_t boundOfPartialRows(const GranaryAttention& args);
+
+// The wider of the two head dimensions.
+int32_t widerDimOf(const GranaryAttention& args);
 
 // True when every row of K and V can be moved 16 bytes at a time.
 bool cachesAreWide(const GranaryAttention& args);

@@ -41,9 +41,4 @@ int32_t AttentionInstances<kDim>::hopperPrefill(dim3 grid, const HopperPrefillPa
   }
 }
 
-template <int kDim>
-int32_t AttentionInstances<kDim>::decodeSharedBytes() {
-  return DecodeShape<kDim, 2>::kSharedBytes;
-}
-
 }  // namespace granary

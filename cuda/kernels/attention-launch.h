@@ -21,8 +21,6 @@ struct AttentionInstances {
   static int32_t hopperDecode(const HopperDecodeParams& params);
   // Only up to kHopperPrefillMaxDim.
   static int32_t hopperPrefill(dim3 grid, const HopperPrefillParams& params);
-  // Shared memory that the portable decode kernel cannot do without.
-  static int32_t decodeSharedBytes();
 };
 
 }  // namespace granary

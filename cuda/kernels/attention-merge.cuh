@@ -8,9 +8,8 @@
 #include "attention-params.cuh"
 
 constexpr int kMergeWarps = 4;
-constexpr int kMergeMaxDim = 256;
 
-template <typename T>
+template <typename T, int kMaxDim>
 __global__ void attentionMergeKernel(const __grid_constant__ AttentionParams p) {
   const int head = blockIdx.x * kMergeWarps + threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   const int token = blockIdx.y, seq = blockIdx.z;
@@ -21,7 +20,7 @@ __global__ void attentionMergeKernel(const __grid_constant__ AttentionParams p) 
   const int tile = (token * p.group + head % p.group) / p.tileRows;
   const int numSplits = numActiveSplits(p, visibleKeys(p, queries, tile));
 
-  float maximum = -kInfinity, sum = 0.0f, output[kMergeMaxDim / kWarpSize] = {};
+  float maximum = -kInfinity, sum = 0.0f, output[kMaxDim / kWarpSize] = {};
   for (int begin = 0; begin < numSplits; begin += kWarpSize) {  // a split a lane for the weights
     float splitMaximum = -kInfinity, splitSum = 0.0f;
     if (begin + lane < numSplits) {
@@ -35,14 +34,14 @@ __global__ void attentionMergeKernel(const __grid_constant__ AttentionParams p) 
     maximum = largest;
     sum = sum * rescale + warpSum(weight * splitSum);
 #pragma unroll
-    for (int i = 0; i < kMergeMaxDim / kWarpSize; ++i) output[i] *= rescale;
+    for (int i = 0; i < kMaxDim / kWarpSize; ++i) output[i] *= rescale;
     const int count = min(numSplits - begin, kWarpSize);
 #pragma unroll 4
     for (int split = 0; split < count; ++split) {
       const float splitWeight = __shfl_sync(kFullWarp, weight, split);
       const float* values = p.partialOutputs + partialIndex(p, begin + split, seq, token, head) * p.vHeadDim;
 #pragma unroll
-      for (int i = 0; i < kMergeMaxDim / kWarpSize; ++i) {
+      for (int i = 0; i < kMaxDim / kWarpSize; ++i) {
         const int dim = i * kWarpSize + lane;
         if (dim < p.vHeadDim) output[i] += splitWeight * values[dim];
       }
@@ -52,7 +51,7 @@ __global__ void attentionMergeKernel(const __grid_constant__ AttentionParams p) 
   const float scale = outputScale(p, head, maximum, sum);
   T* out = static_cast<T*>(p.out) + (queries.firstRow + token) * p.outStride + head * p.vHeadDim;
 #pragma unroll
-  for (int i = 0; i < kMergeMaxDim / kWarpSize; ++i) {
+  for (int i = 0; i < kMaxDim / kWarpSize; ++i) {
     const int dim = i * kWarpSize + lane;
     if (dim < p.vHeadDim) out[dim] = fromFloat<T>(output[i] * scale);
   }

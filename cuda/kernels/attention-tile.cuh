@@ -2,18 +2,22 @@
 // running softmax, add up values. Fragments follow matrix.cuh: lane l owns rows l / 4 and l / 4 + 8 (index 0
 // and 1 below).
 //
-// kDim is the padded head dimension, 64, 128, 192 or 256: a head dimension in between has its last chunks
-// filled with zeros.
+// kDim is the padded head dimension, a multiple of 16, beyond 128 of 32: a head dimension in between has its
+// last chunks filled with zeros. 64, 128, 192 and 256 are compiled ahead of time.
 #pragma once
 #include "attention-params.cuh"
 #include "matrix.cuh"
+
+constexpr int tileRowBytes(int dim) {
+  return chunksOfTileRow(dim / kChunkElements) * kChunkBytes;
+}
 
 template <int kDim>
 struct TileShape {
   static constexpr int kChunks = kDim / kChunkElements;
   static constexpr int kSteps = kDim / 16;   // of 16 dimensions, one matrix instruction deep
   static constexpr int kColumns = kDim / 8;  // of 8 output dimensions, one matrix instruction wide
-  static constexpr int kRowBytes = kDim * 2;
+  static constexpr int kRowBytes = tileRowBytes(kDim);
 };
 
 // Copies packed query rows [first, first + numRows) of a KV head into a tile, zeros where there is no row or

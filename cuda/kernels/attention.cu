@@ -1,9 +1,12 @@
 // Paged attention: checks a shape, prepares the parameters and launches the chosen kernel and its merge.
 #include "attention-choice.h"
 #include "attention-launch.h"
+#include "attention-loaded.h"
 #include "attention-merge.cuh"
 #include "attention-tensor-map.h"
 #include "paged-attention-scalar.cuh"
+#include "paged-decode.cuh"
+#include "paged-prefill.cuh"
 #include "runtime.h"
 
 using namespace granary;
@@ -11,6 +14,8 @@ using namespace granary;
 namespace {
 
 constexpr int64_t kScratchAlignment = 256;
+constexpr int32_t kMaxHeadDim = 512;
+constexpr int32_t kAheadMaxDim = 256;  // up to which every kernel is compiled ahead of time
 
 // Calls `visit` with the instances of a padded head dimension.
 template <typename Visitor>
@@ -32,7 +37,7 @@ int32_t checkShape(const GranaryAttention& a) {
                   "attention: %d sequences of up to %d queries", a.numSeqs, a.maxQueryTokens);
   GRANARY_REQUIRE(a.numKvHeads > 0 && a.numQHeads > 0 && a.numQHeads % a.numKvHeads == 0,
                   "attention: %d and %d heads", a.numQHeads, a.numKvHeads);
-  GRANARY_REQUIRE(a.headDim > 0 && a.headDim <= 256 && a.vHeadDim > 0 && a.vHeadDim <= 256,
+  GRANARY_REQUIRE(a.headDim > 0 && a.vHeadDim > 0 && widerDimOf(a) <= kMaxHeadDim,
                   "attention: head dimensions %d and %d", a.headDim, a.vHeadDim);
   GRANARY_REQUIRE(isFloat(a.dtype) && isFloat(a.kvDtype), "attention: dtypes %d, %d", a.dtype, a.kvDtype);
   GRANARY_REQUIRE(a.pageSize > 0 && a.tableWidth > 0, "attention: pages of %d, %d a row", a.pageSize,
@@ -80,14 +85,25 @@ AttentionParams paramsOf(const GranaryAttention& a, const AttentionChoice& choic
 }
 
 int32_t launchScalar(const GranaryAttention& a, const AttentionParams& p) {
+  constexpr int kThreads = kScalarWarps * kWarpSize;
   const dim3 grid(p.numSplits, ceilDivide(static_cast<int64_t>(a.maxQueryTokens) * a.numQHeads, kScalarWarps),
                   a.numSeqs);
+  const bool isWide = cachesAreWide(a);
+  if (widerDimOf(a) > kAheadMaxDim) {
+    const LoadedKernel kernel = loadedScalarKernel(widerDimOf(a), a.dtype, a.kvDtype, isWide);
+    if (kernel.function != nullptr)
+      return launchFunction(kernel.function, "attention", grid, kThreads, 0, p);
+    return fail(GRANARY_UNSUPPORTED, "attention: no kernel was compiled for head dimension %d",
+                widerDimOf(a));
+  }
   return withFloat(a.dtype, [&](auto element) {
     return withFloat(a.kvDtype, [&](auto kvElement) {
-      constexpr auto kWide = pagedAttentionScalarKernel<decltype(element), decltype(kvElement), 8>;
-      constexpr auto kNarrow = pagedAttentionScalarKernel<decltype(element), decltype(kvElement), 1>;
-      return cachesAreWide(a) ? launch<kWide>("attention", grid, kScalarWarps * kWarpSize, 0, p)
-                              : launch<kNarrow>("attention", grid, kScalarWarps * kWarpSize, 0, p);
+      using T = decltype(element);
+      using TKv = decltype(kvElement);
+      constexpr auto kWide = pagedAttentionScalarKernel<T, TKv, 8, kAheadMaxDim>;
+      constexpr auto kNarrow = pagedAttentionScalarKernel<T, TKv, 1, kAheadMaxDim>;
+      return isWide ? launch<kWide>("attention", grid, kThreads, 0, p)
+                    : launch<kNarrow>("attention", grid, kThreads, 0, p);
     });
   });
 }
@@ -107,17 +123,43 @@ int32_t launchHopper(const GranaryAttention& a, const AttentionChoice& choice, c
   });
 }
 
+int32_t launchDecode(const AttentionChoice& choice, dim3 grid, const AttentionParams& p) {
+  const LoadedKernel kernel = loadedTileKernel(GRANARY_ATTENTION_DECODE, choice.exactDim);
+  if (kernel.function != nullptr && kernel.sharedBytes <= attentionSharedLimit()) {
+    constexpr int kThreads = kDecodeWarps * kWarpSize;
+    return launchFunction(kernel.function, "attention", grid, kThreads, kernel.sharedBytes, p);
+  }
+  return withInstances(choice.paddedDim,
+                       [&](auto instances) { return instances.decode(grid, attentionSharedLimit(), p); });
+}
+
+int32_t launchPrefill(const AttentionChoice& choice, dim3 grid, const AttentionParams& p) {
+  const LoadedKernel kernel = loadedTileKernel(GRANARY_ATTENTION_PREFILL, choice.exactDim);
+  if (kernel.function != nullptr) {
+    return launchFunction(kernel.function, "attention", grid, kPrefillThreads, kernel.sharedBytes, p);
+  }
+  return withInstances(choice.paddedDim, [&](auto instances) { return instances.prefill(grid, p); });
+}
+
 int32_t launchPath(const GranaryAttention& a, const AttentionChoice& choice, const AttentionParams& p) {
   const dim3 grid(choice.numSplits, a.numKvHeads * choice.numTiles, a.numSeqs);
   switch (choice.path) {
     case AttentionPath::kScalar: return launchScalar(a, p);
-    case AttentionPath::kDecode:
-      return withInstances(choice.paddedDim,
-                           [&](auto instances) { return instances.decode(grid, attentionSharedLimit(), p); });
-    case AttentionPath::kPrefill:
-      return withInstances(choice.paddedDim, [&](auto instances) { return instances.prefill(grid, p); });
+    case AttentionPath::kDecode: return launchDecode(choice, grid, p);
+    case AttentionPath::kPrefill: return launchPrefill(choice, grid, p);
     default: return launchHopper(a, choice, p);
   }
+}
+
+int32_t launchMerge(const GranaryAttention& a, const AttentionParams& p) {
+  constexpr int kThreads = kMergeWarps * kWarpSize;
+  const dim3 grid(ceilDivide(a.numQHeads, kMergeWarps), a.maxQueryTokens, a.numSeqs);
+  return withFloat(a.dtype, [&](auto element) {
+    constexpr auto kNarrow = attentionMergeKernel<decltype(element), kAheadMaxDim>;
+    constexpr auto kWide = attentionMergeKernel<decltype(element), kMaxHeadDim>;
+    return a.vHeadDim <= kAheadMaxDim ? launchEarly<kNarrow>("attention merge", grid, kThreads, 0, p)
+                                      : launchEarly<kWide>("attention merge", grid, kThreads, 0, p);
+  });
 }
 
 }  // namespace
@@ -143,12 +185,7 @@ int32_t granary_attention(const GranaryAttention* args) {
                   static_cast<long long>(choice.partialRows));
   const AttentionParams p = paramsOf(a, choice);
   GRANARY_TRY(launchPath(a, choice, p));
-  if (choice.numSplits == 1) return GRANARY_OK;
-  const dim3 mergeGrid(ceilDivide(a.numQHeads, kMergeWarps), a.maxQueryTokens, a.numSeqs);
-  return withFloat(a.dtype, [&](auto element) {
-    return launchEarly<attentionMergeKernel<decltype(element)>>("attention merge", mergeGrid,
-                                                                kMergeWarps * kWarpSize, 0, p);
-  });
+  return choice.numSplits == 1 ? GRANARY_OK : launchMerge(a, p);
 }
 
 }  // extern "C"

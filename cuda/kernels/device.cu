@@ -24,9 +24,10 @@ int32_t granary_sizeof(int32_t op) {
       sizeof(GranaryLogSoftmax),     sizeof(GranaryTopLogprobs), sizeof(GranarySample),
       sizeof(GranarySamplingParams), sizeof(GranaryCountTokens), sizeof(GranaryScatter),
       sizeof(GranaryZeroBlocks),     sizeof(GranaryCopyBlocks), sizeof(GranaryGatedLinear),
+      sizeof(GranaryAttentionKernel),
   };
   constexpr int32_t count = sizeof(sizes) / sizeof(sizes[0]);
-  static_assert(count == GRANARY_OP_GATED_LINEAR + 1, "one size for every argument block");
+  static_assert(count == GRANARY_OP_ATTENTION_KERNEL + 1, "one size for every argument block");
   return op >= 0 && op < count ? sizes[op] : -1;
 }
 

@@ -10,12 +10,26 @@ __device__ __forceinline__ unsigned sharedAddress(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// Byte offset of a chunk in a tile whose rows have kChunks chunks. Chunks of a row are permuted by the row's
-// number, so that eight rows of one column, which a matrix load reads at once, lie in different banks.
+// Chunks from one row of a tile to the next, where each has `chunks`. Eight rows of one column, which a
+// matrix load reads at once, must lie in different banks: whole groups of eight chunks are permuted by the
+// row's number, and any other row begins an odd number of chunks behind the last.
+constexpr int chunksOfTileRow(int chunks) {
+  return chunks % 8 == 0 ? chunks : chunks | 1;
+}
+
+template <int kRowChunks>
+struct TileRow {
+  static constexpr int kChunks = chunksOfTileRow(kRowChunks);
+};
+
+// Byte offset of a chunk in a tile whose rows have kChunks chunks.
 template <int kChunks>
 __device__ __forceinline__ unsigned tileOffset(int row, int chunk) {
-  static_assert(kChunks % 8 == 0, "the permutation needs whole groups of eight chunks");
-  return (row * kChunks + (chunk ^ (row & 7))) * kChunkBytes;
+  if constexpr (kChunks % 8 == 0) {
+    return (row * kChunks + (chunk ^ (row & 7))) * kChunkBytes;
+  } else {
+    return (row * TileRow<kChunks>::kChunks + chunk) * kChunkBytes;
+  }
 }
 
 // ---- copies -------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ struct F16 {
 constexpr int kWarpSize = 32;
 constexpr unsigned kFullWarp = 0xffffffffu;
 constexpr float kLog2E = 1.4426950408889634f;
-constexpr float kInfinity = __builtin_huge_valf();
+constexpr float kInfinity = __builtin_bit_cast(float, 0x7f800000u);
 
 // ---- conversions --------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 // Paged attention on the arithmetic units for every element type: prefill and decode, any head dimension up
-// to 256.
+// to kMaxDim. 256 are compiled ahead of time.
 //   q                [rows, numQHeads * headDim]           T, with a stride
 //   kCache, vCache   page-strided rows [pageSize, numKvHeads, dim]  TKv
 //   pageTable        [?, tableWidth]                       int32; <= 0 is a hole, never read
@@ -11,8 +11,6 @@
 #include "attention-params.cuh"
 
 constexpr int kScalarWarps = 4;
-constexpr int kScalarMaxDim = 256;
-constexpr int kScalarDimsPerLane = kScalarMaxDim / kWarpSize;
 
 // Product of the warp's query with one key, headDim a multiple of kWidth.
 template <typename TKv, int kWidth>
@@ -27,10 +25,11 @@ __device__ __forceinline__ float dotKey(const float* query, const TKv* key, int 
   return sum;
 }
 
-template <typename TKv>
+template <typename TKv, int kMaxDim>
 struct ScalarState {
+  static constexpr int kDimsPerLane = kMaxDim / kWarpSize;
   float maximum = -kInfinity, sum = 0.0f;
-  float output[kScalarDimsPerLane] = {};
+  float output[kDimsPerLane] = {};
 
   // Takes in up to 32 keys: lane l holds the score of one (-inf: not visible) and its V row.
   __device__ __forceinline__ void add(float score, const TKv* vRow, int vHeadDim) {
@@ -42,7 +41,7 @@ struct ScalarState {
     maximum = largest;
     sum = sum * rescale + warpSum(weight);
 #pragma unroll
-    for (int i = 0; i < kScalarDimsPerLane; ++i) output[i] *= rescale;
+    for (int i = 0; i < kDimsPerLane; ++i) output[i] *= rescale;
     unsigned visible = __ballot_sync(kFullWarp, score != -kInfinity);
     while (visible != 0) {
       const int source = __ffs(visible) - 1;
@@ -51,7 +50,7 @@ struct ScalarState {
       const auto* row = reinterpret_cast<const TKv*>(
           __shfl_sync(kFullWarp, reinterpret_cast<unsigned long long>(vRow), source));
 #pragma unroll
-      for (int i = 0; i < kScalarDimsPerLane; ++i) {
+      for (int i = 0; i < kDimsPerLane; ++i) {
         const int dim = i * kWarpSize + lane;
         if (dim < vHeadDim) output[i] = fmaf(keyWeight, toFloat(row[dim]), output[i]);
       }
@@ -59,15 +58,16 @@ struct ScalarState {
   }
 };
 
-template <typename T, typename TKv>
-__device__ __forceinline__ void writeScalar(const AttentionParams& p, const ScalarState<TKv>& state, int seq,
-                                            int token, int head, int row) {
+template <typename T, typename TKv, int kMaxDim>
+__device__ __forceinline__ void writeScalar(const AttentionParams& p, const ScalarState<TKv, kMaxDim>& state,
+                                            int seq, int token, int head, int row) {
+  constexpr int kDimsPerLane = kMaxDim / kWarpSize;
   const int lane = threadIdx.x % kWarpSize;
   const bool isPartial = p.numSplits > 1;
   const long long index = isPartial ? partialIndex(p, blockIdx.x, seq, token, head) : 0;
   const float scale = isPartial ? 1.0f : outputScale(p, head, state.maximum, state.sum);
 #pragma unroll
-  for (int i = 0; i < kScalarDimsPerLane; ++i) {
+  for (int i = 0; i < kDimsPerLane; ++i) {
     const int dim = i * kWarpSize + lane;
     if (dim >= p.vHeadDim) continue;
     const float value = state.output[i] * scale;
@@ -85,10 +85,10 @@ __device__ __forceinline__ void writeScalar(const AttentionParams& p, const Scal
 
 // Grid (splits, packed rows of all heads / 4, sequences).
 // kWidth is 8 where rows of K are 16-byte aligned, else 1.
-template <typename T, typename TKv, int kWidth>
+template <typename T, typename TKv, int kWidth, int kMaxDim>
 __global__ void __launch_bounds__(kScalarWarps* kWarpSize)
     pagedAttentionScalarKernel(const __grid_constant__ AttentionParams p) {
-  __shared__ alignas(16) float sharedQueries[kScalarWarps][kScalarMaxDim];
+  __shared__ alignas(16) float sharedQueries[kScalarWarps][kMaxDim];
   float* query = sharedQueries[threadIdx.x / kWarpSize];
   const int lane = threadIdx.x % kWarpSize, seq = blockIdx.z;
   const int packed = blockIdx.y * kScalarWarps + threadIdx.x / kWarpSize;
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kScalarWarps* kWarpSize)
 
   const int* table = p.pageTable + static_cast<long long>(p.tableRows[seq]) * p.tableWidth;
   const int firstKey = firstKeyOf(p, position);
-  ScalarState<TKv> state;
+  ScalarState<TKv, kMaxDim> state;
   for (int base = range.begin; base < range.end; base += kWarpSize) {
     const int key = base + lane;
     int rowInPage;
@@ -122,5 +122,5 @@ __global__ void __launch_bounds__(kScalarWarps* kWarpSize)
                             : -kInfinity;
     state.add(score, vRow, p.vHeadDim);
   }
-  writeScalar<T, TKv>(p, state, seq, token, head, row);
+  writeScalar<T, TKv, kMaxDim>(p, state, seq, token, head, row);
 }

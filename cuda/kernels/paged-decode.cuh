@@ -15,13 +15,19 @@ constexpr int kDecodeWarps = 4;
 constexpr int kDecodeRows = 16;
 constexpr int kDecodeKeys = 16;  // a warp's block
 
+constexpr int decodeSharedBytes(int dim, int stages) {
+  const int queryBytes = kDecodeRows * tileRowBytes(dim);
+  return queryBytes + kDecodeWarps * stages * 2 * kDecodeKeys * tileRowBytes(dim);
+}
+
 // kStages: 3 keep two blocks of copies in flight behind the one in use; 2 where shared memory is short.
 template <int kDim, int kStages>
 struct DecodeShape {
   static constexpr int kTileBytes = kDecodeKeys * TileShape<kDim>::kRowBytes;  // of K, and as much of V
   static constexpr int kQueryBytes = kDecodeRows * TileShape<kDim>::kRowBytes;
   static constexpr int kWarpBytes = kStages * 2 * kTileBytes;
-  static constexpr int kSharedBytes = kQueryBytes + kDecodeWarps * kWarpBytes;
+  static constexpr int kSharedBytes = decodeSharedBytes(kDim, kStages);
+  static_assert(kSharedBytes == kQueryBytes + kDecodeWarps * kWarpBytes, "queries, then the warps' rings");
   // The warps' outputs (f32) pass through the stages at the end.
   static_assert(kDecodeRows * kDim * 4 <= kWarpBytes, "an output tile fits into a warp's stages");
 };

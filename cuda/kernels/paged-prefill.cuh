@@ -12,12 +12,21 @@ constexpr int kPrefillRows = 64;
 constexpr int kPrefillThreads = kPrefillWarps * kWarpSize;
 constexpr int kPrefillStages = 2;
 
+// What two stages leave room for in 99 KB.
+constexpr int prefillKeys(int dim) {
+  return dim <= 128 ? 64 : 32;
+}
+constexpr int prefillSharedBytes(int dim) {
+  return (kPrefillRows + kPrefillStages * 2 * prefillKeys(dim)) * tileRowBytes(dim);
+}
+
 template <int kDim>
 struct PrefillShape {
-  static constexpr int kKeys = kDim <= 128 ? 64 : 32;  // what two stages leave room for in 99 KB
+  static constexpr int kKeys = prefillKeys(kDim);
   static constexpr int kTileBytes = kKeys * TileShape<kDim>::kRowBytes;
   static constexpr int kQueryBytes = kPrefillRows * TileShape<kDim>::kRowBytes;
-  static constexpr int kSharedBytes = kQueryBytes + kPrefillStages * 2 * kTileBytes;
+  static constexpr int kSharedBytes = prefillSharedBytes(kDim);
+  static_assert(kSharedBytes == kQueryBytes + kPrefillStages * 2 * kTileBytes, "queries, then the stages");
 };
 
 // Starts the copies of the K and V rows of keys [firstKey, firstKey + kKeys); notes which of them lie in

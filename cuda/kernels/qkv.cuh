@@ -11,7 +11,7 @@
 #include "numeric.cuh"
 
 constexpr int kQkvWarps = 4;
-constexpr int kQkvMaxDim = 256;
+constexpr int kQkvMaxDim = 512;
 
 template <typename T, typename TKv>
 struct QkvParams {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "attention-loaded.h"
 #include "check-ids.cuh"
 #include "cublaslt.h"
 #include "product-choice.h"
@@ -27,15 +28,9 @@ thread_local int threadDevice = -1;
 char stickyError[kErrorBytes];
 bool isSticky = false;
 
-// Loads every kernel now and lets it use all the shared memory a block can have.
 int32_t loadKernels() {
   for (KernelEntry* entry = KernelEntry::first; entry != nullptr; entry = entry->next) {
-    cudaFuncAttributes attributes;
-    GRANARY_TRY(check(cudaFuncGetAttributes(&attributes, entry->function), "loading kernels"));
-    const int dynamicLimit = runtime.sharedBytesPerBlock - static_cast<int>(attributes.sharedSizeBytes);
-    GRANARY_TRY(check(
-        cudaFuncSetAttribute(entry->function, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamicLimit),
-        "shared memory of a kernel"));
+    GRANARY_TRY(loadKernel(entry->function));
   }
   return GRANARY_OK;
 }
@@ -75,6 +70,7 @@ int32_t acquire(const GranaryInit& args) {
 
 void release() {
   closeCublasLt();
+  unloadAttention();
   closeStaging();
   if (runtime.violation != nullptr) cudaFreeHost(runtime.violation);
   if (runtime.workspace != nullptr) cudaFree(runtime.workspace);
@@ -84,6 +80,14 @@ void release() {
 }
 
 }  // namespace
+
+int32_t loadKernel(const void* function) {
+  cudaFuncAttributes attributes;
+  GRANARY_TRY(check(cudaFuncGetAttributes(&attributes, function), "loading a kernel"));
+  const int dynamicLimit = runtime.sharedBytesPerBlock - static_cast<int>(attributes.sharedSizeBytes);
+  return check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamicLimit),
+               "shared memory of a kernel");
+}
 
 int32_t fail(GranaryStatus status, const char* format, ...) {
   va_list arguments;

@@ -28,6 +28,9 @@ extern Runtime runtime;
 // Records one line of text for the calling thread and gives the status back.
 __attribute__((format(printf, 2, 3))) int32_t fail(GranaryStatus status, const char* format, ...);
 
+// Loads a kernel's module and lets it use all the shared memory that a block can have.
+int32_t loadKernel(const void* function);
+
 // Status of a CUDA call: an error that is not a plain shortage of memory is sticky from here on.
 int32_t check(cudaError_t error, const char* what);
 
@@ -48,12 +51,18 @@ struct Registered {
   inline static KernelEntry entry{reinterpret_cast<const void*>(kKernel)};
 };
 
-// Enqueues kKernel on the compute stream; naming it here also registers it.
+// Enqueues a kernel, or the handle of a loaded one, on the compute stream.
+template <typename Params>
+int32_t launchFunction(const void* function, const char* what, dim3 grid, int threads, size_t sharedBytes,
+                       const Params& params) {
+  void* arguments[] = {const_cast<Params*>(&params)};
+  return check(cudaLaunchKernel(function, grid, dim3(threads), arguments, sharedBytes, runtime.stream), what);
+}
+
+// The same for kKernel; naming it here also registers it.
 template <auto kKernel, typename Params>
 int32_t launch(const char* what, dim3 grid, int threads, size_t sharedBytes, const Params& params) {
-  void* arguments[] = {const_cast<Params*>(&params)};
-  const void* function = Registered<kKernel>::entry.function;
-  return check(cudaLaunchKernel(function, grid, dim3(threads), arguments, sharedBytes, runtime.stream), what);
+  return launchFunction(Registered<kKernel>::entry.function, what, grid, threads, sharedBytes, params);
 }
 
 // The same for a kernel that calls waitForPrevious: it may start before its predecessor ends. Only code built

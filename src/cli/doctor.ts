@@ -6,10 +6,13 @@ import { loadKernelLibrary } from "../../ffi/library";
 import { findCublasLt, findNvrtc } from "../../ffi/toolkit-probe";
 import type { EmbeddedFile } from "../../ffi/unpack";
 import { defaultThreads } from "../engine/open-device";
+import { CubinCache } from "../runtime-kernels/cubin-cache";
 import type { FlagValues } from "./parse-flags";
 import type { Runtime } from "./runtime";
 
 const gibibyte = 2 ** 30;
+/** What NVRTC is tried for where there is no card to ask. */
+const oldestArchitecture = "sm_80";
 
 type Finding = readonly [string, string];
 
@@ -42,23 +45,24 @@ function inspectCpu(file: EmbeddedFile, threads: number, runtime: Runtime): read
   }
 }
 
-function inspectCuda(
-  file: EmbeddedFile | undefined,
-  runtime: Runtime,
-): { findings: readonly Finding[]; usable: boolean } {
-  if (file === undefined)
-    return { findings: [["CUDA library", "not in this build (it had no nvcc)"]], usable: false };
+interface CudaReport {
+  readonly findings: readonly Finding[];
+  /** Of the card, such as sm_90a; undefined when there is none to use. */
+  readonly architecture: string | undefined;
+}
+
+const unusable = (findings: readonly Finding[]): CudaReport => ({ findings, architecture: undefined });
+
+function inspectCuda(file: EmbeddedFile | undefined, runtime: Runtime): CudaReport {
+  if (file === undefined) return unusable([["CUDA library", "not in this build (it had no nvcc)"]]);
   try {
     const path = kernelLibraryPath(file, runtime.environment);
     const library = loadKernelLibrary(path);
     if (library.core.granary_probe(0) !== 0) {
-      return {
-        findings: [
-          ["CUDA library", path],
-          ["GPU", `none: ${library.lastError()}`],
-        ],
-        usable: false,
-      };
+      return unusable([
+        ["CUDA library", path],
+        ["GPU", `none: ${library.lastError()}`],
+      ]);
     }
     const device = new Device(library, { kind: "cuda" });
     const info = device.info();
@@ -72,11 +76,18 @@ function inspectCuda(
         ["GPU", `${info.name}, ${compute}, ${memory}`],
         ["driver", `CUDA ${version(info.driverVersion)}; built for ${version(info.runtimeVersion)}`],
       ],
-      usable: true,
+      architecture: info.features.split(" ")[0],
     };
   } catch (error) {
-    return { findings: [["CUDA", `unusable: ${(error as Error).message}`]], usable: false };
+    return unusable([["CUDA", `unusable: ${(error as Error).message}`]]);
   }
+}
+
+function cacheText({ environment }: Runtime): string {
+  const cache = CubinCache.open(environment);
+  if (cache === undefined) return "none: no directory is ours alone, so each start compiles anew";
+  const { numKernels, bytes } = cache.usage();
+  return `${cache.directory}: ${numKernels} compiled at run time, ${(bytes / 2 ** 10).toFixed(0)} KiB`;
 }
 
 export function doctor(flags: FlagValues, runtime: Runtime): number {
@@ -84,15 +95,17 @@ export function doctor(flags: FlagValues, runtime: Runtime): number {
   const cpu = inspectCpu(runtime.embedded.cpuLibrary, threads, runtime);
   const cuda = inspectCuda(runtime.embedded.cudaLibrary, runtime);
   const demo = runtime.embedded.demoModel.length > 0 ? "embedded" : "not in this build";
-  const choice = cuda.usable ? "CUDA: a usable GPU was found" : "the CPU: no usable GPU was found";
+  const choice =
+    cuda.architecture !== undefined ? "CUDA: a usable GPU was found" : "the CPU: no usable GPU was found";
   const findings: readonly Finding[] = [
     ["granary", runtime.version],
     ["Bun", Bun.version],
     ["demo model", demo],
     ...cpu,
     ...cuda.findings,
-    ["cuBLASLt", findCublasLt()],
-    ["NVRTC", findNvrtc()],
+    ["cuBLASLt", findCublasLt(runtime.environment.GRANARY_CUBLASLT)],
+    ["NVRTC", findNvrtc(runtime.environment.GRANARY_NVRTC, cuda.architecture ?? oldestArchitecture)],
+    ["kernel cache", cacheText(runtime)],
     ["models run on", choice],
   ];
   for (const [name, text] of findings) runtime.out(`${name.padEnd(14)} ${text}\n`);

@@ -2,6 +2,7 @@
 import { kernelLibraryPath } from "../../ffi/kernel-path";
 import type { EmbeddedFile } from "../../ffi/unpack";
 import type { EngineOptions } from "../engine/engine-options";
+import type { RuntimeKernelOptions } from "../engine/kernel-compilation";
 import type { ModelSource } from "./model-source";
 import type { FlagValues } from "./parse-flags";
 import type { Runtime } from "./runtime";
@@ -35,6 +36,16 @@ function granularity(flags: FlagValues): Pick<EngineOptions, "prefixGranularity"
   };
 }
 
+/** What compiles kernels at run time, as the environment sets it up. */
+export function runtimeKernels({ embedded, environment }: Runtime): RuntimeKernelOptions {
+  const { XDG_CACHE_HOME, HOME, TMPDIR, GRANARY_NVRTC } = environment;
+  return {
+    source: embedded.kernelSource?.path,
+    nvrtc: GRANARY_NVRTC,
+    environment: { XDG_CACHE_HOME, HOME, TMPDIR },
+  };
+}
+
 export function engineOptions(
   flags: FlagValues,
   runtime: Runtime,
@@ -65,6 +76,7 @@ export function engineOptions(
     enableGraphs: !flags.isSet("enforce-eager"),
     threads: flags.number("threads"),
     debugChecks: flags.isSet("debug-checks"),
+    runtimeKernels: runtimeKernels(runtime),
     endTokens,
   };
 }

@@ -9,6 +9,8 @@ import type { Environment } from "./parse-flags";
 export interface EmbeddedFiles {
   readonly cpuLibrary: EmbeddedFile;
   readonly cudaLibrary: EmbeddedFile | undefined;
+  /** Device source of the kernels that are compiled at run time. */
+  readonly kernelSource: EmbeddedFile | undefined;
   /** Files of the demo model's directory; none in a build without it. */
   readonly demoModel: readonly EmbeddedFile[];
 }

@@ -13,6 +13,7 @@ import { bind } from "../recipes/bind";
 import { cacheGroupConfigs } from "../recipes/bridge";
 import type { CacheGroupSpec } from "../recipes/cache-spec";
 import type { CacheLayout } from "../recipes/pack";
+import type { AttentionKernels } from "../runtime-kernels/attention-kernels";
 import type { TensorSource } from "../weights/tensor-source";
 import { WeightLoader } from "../weights/weight-loader";
 import type { ChoiceTable } from "./choice-table";
@@ -44,6 +45,7 @@ export interface BuildModelInput {
   readonly options: EngineOptions;
   readonly choices: ChoiceTable;
   readonly probe: StepProbe | undefined;
+  readonly attentionKernels: AttentionKernels;
   readonly onProgress: ProgressListener;
 }
 
@@ -62,6 +64,7 @@ function loadWeights(input: BuildModelInput, router: CacheGroupRouter, inputs: S
     operands: inputs.operands,
     bounds: plan.bounds,
     kvDtype: plan.kvDtype,
+    attentionKernels: input.attentionKernels,
     layerCache: (layer, mask) => router.layerView(layer, mask),
   });
 }

@@ -1,5 +1,6 @@
 /** What an engine is started with; plain data, so that it can be sent to a Worker. */
 import type { CacheDtype } from "../recipes/cache-spec";
+import type { RuntimeKernelOptions } from "./kernel-compilation";
 
 export interface EngineOptions {
   /** Directory with config.json and weights. */
@@ -32,6 +33,7 @@ export interface EngineOptions {
   readonly threads: number | undefined;
   readonly kernelPageSize: number | undefined;
   readonly debugChecks: boolean;
+  readonly runtimeKernels: RuntimeKernelOptions;
   /** Ids that end a generation, from the model's own files. */
   readonly endTokens: readonly number[];
 }

@@ -13,6 +13,7 @@ import type { Model } from "../models/model";
 import { createModel, readConfigFile } from "../models/registry";
 import { bind } from "../recipes/bind";
 import { cacheGroupConfigs } from "../recipes/bridge";
+import { AttentionKernels } from "../runtime-kernels/attention-kernels";
 import type { CacheGroupConfig } from "../scheduler/config";
 import { Scheduler } from "../scheduler/scheduler";
 import { openCheckpoint } from "../weights/checkpoint";
@@ -22,6 +23,7 @@ import { type BuildPlan, buildModel, type ProgressListener } from "./build-model
 import { ChoiceTable } from "./choice-table";
 import { Engine, type EngineParts } from "./engine";
 import type { EngineOptions } from "./engine-options";
+import { kernelCompilation } from "./kernel-compilation";
 import { MemoryLedger } from "./memory-ledger";
 import { type OpenedDevice, openDevice } from "./open-device";
 import { sizePool } from "./size-pool";
@@ -135,8 +137,14 @@ export function loadEngine(
   const memory = new MemoryLedger(device);
   const plan = planBuild(options, model, device);
   const choices = new ChoiceTable(options.endTokens, environment.randomUint32);
-  const { probe } = environment;
-  const parts = buildModel({ device, model, weights, plan, options, choices, probe, onProgress });
+  const { probe, clock } = environment;
+  const attentionKernels = new AttentionKernels(
+    device,
+    (architecture) => kernelCompilation(options.runtimeKernels, architecture),
+    clock,
+  );
+  const input = { device, model, weights, plan, options, choices, probe, attentionKernels, onProgress };
+  const parts = buildModel(input);
   // All that the engine needs beside the cache is allocated: the cache gets what is left.
   const pool = sizePool(device, plan.layout, options);
   const memoryPlan = bind(plan.layout, pool.numLcmBlocks);
@@ -172,6 +180,7 @@ export function loadEngine(
       `compute ${plan.dtype}, cache ${plan.kvDtype}: ${pool.remark}`,
       `context: ${maxModelLen} of the model's ${model.maxPositions} tokens`,
       memory.summary(),
+      ...attentionKernels.remarks(),
       ...model.remarks,
     ],
   });

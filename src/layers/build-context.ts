@@ -1,6 +1,7 @@
 /** What every layer is built from: the device, the weights, the buffers and the cache views. */
 import type { Device, Dtype } from "../../ffi/device";
 import type { AttentionMask, LayerCacheView } from "../mapping/cache-group-router";
+import type { AttentionKernels } from "../runtime-kernels/attention-kernels";
 import type { WeightLoader } from "../weights/weight-loader";
 import type { ActivationBuffers, Tensor } from "./tensor";
 
@@ -34,6 +35,7 @@ export interface BuildContext {
   readonly operands: StepOperands;
   readonly bounds: StepBounds;
   readonly kvDtype: Dtype;
+  readonly attentionKernels: AttentionKernels;
   /** How a layer's cache rows are reached, by the layer's number in the model and its mask. */
   layerCache(layer: number, mask: AttentionMask): LayerCacheView;
 }

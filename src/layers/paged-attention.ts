@@ -44,6 +44,16 @@ export class PagedAttention {
     this.#query = options.qkv;
     this.#output = options.output;
     this.#qkv = qkvOp(context, options, view);
+    const { pageSize, kPageStrideBytes, vPageStrideBytes } = view;
+    context.attentionKernels.provide({
+      headDim: options.heads.headDim,
+      vHeadDim: options.heads.vHeadDim,
+      dtype: options.qkv.dtype,
+      kvDtype: context.kvDtype,
+      pageSize,
+      kPageStrideBytes,
+      vPageStrideBytes,
+    });
     const shared = attentionFields(context, options, view);
     this.#prefill = device.op("attention", {
       ...shared,

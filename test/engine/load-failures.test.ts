@@ -10,6 +10,7 @@ import { openCpuDevice } from "../support/cpu-device";
 import { smallConfig } from "../support/decoder-config";
 import { decoderTensors } from "../support/decoder-tensors";
 import { expectError } from "../support/expect-error";
+import { noRuntimeKernels } from "../support/runtime-kernels";
 import { bfloat16Tensor, type FileTensor, writeIndex, writeSafetensors } from "../support/safetensors-file";
 import { removeTemporaryDirectories, temporaryDirectory } from "../support/temporary-directory";
 
@@ -44,6 +45,7 @@ const options: EngineOptions = {
   kernelPageSize: undefined,
   debugChecks: true,
   endTokens: [],
+  runtimeKernels: noRuntimeKernels,
 };
 
 function tensors(): Record<string, FileTensor> {

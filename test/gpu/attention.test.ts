@@ -18,6 +18,16 @@ setDefaultTimeout(60_000); // the oracle is slow on long contexts
 
 const qwen = { numQHeads: 32, numKvHeads: 8, headDim: 128, vHeadDim: 128, pageSize: 64 };
 
+const gptOss = {
+  numQHeads: 64,
+  numKvHeads: 8,
+  headDim: 64,
+  vHeadDim: 64,
+  pageSize: 64,
+  sinks: true,
+  windowLeft: 127,
+};
+
 /** Norms of the error: bfloat16 rounds the output once and the weights of the keys once. */
 const bounds: Readonly<Record<string, number>> = { bfloat16: 8e-3, float32: 2e-6 };
 
@@ -56,6 +66,22 @@ const corners: Readonly<Record<string, AttentionShape>> = {
     seqLens: [300],
     queries: [200],
     sinks: true,
+  },
+  "gpt-oss's heads, sinks and window in decode": {
+    ...gptOss,
+    seqLens: [1, 127, 128, 129, 700, 4000],
+    queries: 1,
+  },
+  "gpt-oss's heads, sinks and window in prefill": {
+    ...gptOss,
+    seqLens: [513, 2000, 300],
+    queries: [513, 150, 1],
+  },
+  "gpt-oss's heads and sinks without a window": {
+    ...gptOss,
+    windowLeft: -1,
+    seqLens: [3000, 900],
+    queries: [1, 600],
   },
   "a softcap": { ...qwen, headDim: 256, vHeadDim: 256, seqLens: [700, 900], queries: [1, 600], softcap: 20 },
   "keys wider than values": { ...qwen, headDim: 192, vHeadDim: 128, seqLens: [300, 700], queries: [300, 1] },

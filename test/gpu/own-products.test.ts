@@ -66,6 +66,8 @@ const columnPairs = [
   [320, 128],
   [1024, 1024],
   [96, 2048],
+  [5120, 2880], // gpt-oss: no power of two in sight
+  [2880, 4096],
 ] as const;
 
 for (const { title, name, value } of environments) {

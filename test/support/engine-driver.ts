@@ -15,6 +15,7 @@ import type {
 } from "../../src/engine/protocol";
 import { openCpuDevice } from "./cpu-device";
 import { loadReferenceCase } from "./reference-case";
+import { noRuntimeKernels } from "./runtime-kernels";
 
 export const greedy: SamplingOptions = {
   temperature: 0,
@@ -163,4 +164,5 @@ const defaults: Omit<EngineOptions, "modelDirectory"> = {
   kernelPageSize: undefined,
   debugChecks: true,
   endTokens: [257],
+  runtimeKernels: noRuntimeKernels,
 };

@@ -35,6 +35,7 @@ export function fakeRuntime(
     embedded: {
       cpuLibrary: embeddedFile(cpuLibraryPath),
       cudaLibrary: undefined,
+      kernelSource: undefined,
       demoModel: [],
       ...options.embedded,
     },

@@ -1,5 +1,6 @@
 /** A model on the CPU library, driven by hand-made plans: everything of an engine but its scheduler. */
 import type { Device } from "../../ffi/device";
+import { kernelCompilation } from "../../src/engine/kernel-compilation";
 import type { LogprobRows, SamplingOptions } from "../../src/engine/protocol";
 import { ModelExecutor, type StepResult } from "../../src/executor/model-executor";
 import type { RequestSampling } from "../../src/executor/request-sampling";
@@ -10,11 +11,13 @@ import { CacheArena } from "../../src/memory/cache-arena";
 import type { Model } from "../../src/models/model";
 import { bind } from "../../src/recipes/bind";
 import { cacheGroupConfigs } from "../../src/recipes/bridge";
+import { AttentionKernels } from "../../src/runtime-kernels/attention-kernels";
 import type { CacheGroupConfig } from "../../src/scheduler/config";
 import type { ExecutionPlan } from "../../src/scheduler/plan";
 import type { TensorSource } from "../../src/weights/tensor-source";
 import { WeightLoader } from "../../src/weights/weight-loader";
 import { openCpuDevice } from "./cpu-device";
+import { noRuntimeKernels } from "./runtime-kernels";
 
 export interface ToyModelOptions {
   readonly prefixGranularity?: number;
@@ -89,6 +92,11 @@ export class ToyModel implements Disposable {
       operands: inputs.operands,
       bounds,
       kvDtype: "float32",
+      attentionKernels: new AttentionKernels(
+        device,
+        (architecture) => kernelCompilation(noRuntimeKernels, architecture),
+        () => 0,
+      ),
       layerCache: (layer, mask) => router.layerView(layer, mask),
     });
     const arena = new CacheArena(device, memoryPlan);

@@ -89,6 +89,11 @@ GRANARY_EXPORT int64_t granary_attention_scratch_bytes(const GranaryAttention* a
   return check.failed() ? -check.status() : kernels().attentionScratchBytes(*args);
 }
 
+GRANARY_EXPORT int32_t granary_load_attention_kernel(const GranaryAttentionKernel* args) {
+  Check check("load_attention_kernel", args);
+  return check.failed() ? check.status() : check.refuse(GRANARY_UNSUPPORTED, "kernels are CUDA's");
+}
+
 GRANARY_EXPORT int32_t granary_attention(const GranaryAttention* args) {
   Check check("attention", args);
   if (check.failed()) return check.status();

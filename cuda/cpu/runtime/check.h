@@ -18,6 +18,12 @@ class Check {
   int32_t status() const { return status_; }
   const char* op() const { return op_; }
 
+  // Fails because this library does not do that.
+  int32_t refuse(GranaryStatus status, const char* text) {
+    if (!failed()) set(status, text);
+    return status_;
+  }
+
   // Requires a condition about the argument called `name`.
   void that(bool condition, const char* name, const char* rule) {
     if (failed() || condition) return;

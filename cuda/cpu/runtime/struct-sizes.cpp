@@ -28,6 +28,7 @@ GRANARY_EXPORT int32_t granary_sizeof(int32_t op) {
     case GRANARY_OP_ZERO_BLOCKS: return sizeof(GranaryZeroBlocks);
     case GRANARY_OP_COPY_BLOCKS: return sizeof(GranaryCopyBlocks);
     case GRANARY_OP_GATED_LINEAR: return sizeof(GranaryGatedLinear);
+    case GRANARY_OP_ATTENTION_KERNEL: return sizeof(GranaryAttentionKernel);
     default: return -1;
   }
 }
