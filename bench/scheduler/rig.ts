@@ -14,11 +14,6 @@ export interface BenchRequest {
   readonly tokenAt: (position: number) => number;
 }
 
-interface Running {
-  readonly request: BenchRequest;
-  produced: number;
-}
-
 /** What the last round was; overwritten by the next one. */
 export interface Round {
   readonly us: number;
@@ -31,6 +26,8 @@ export interface Round {
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 const maxRows = 256;
+/** Above the number of requests that any workload has alive; a power of two. */
+const maxRunning = 16_384;
 
 export const fullGroup = { groupId: "full", blockGranularity: 64 };
 
@@ -47,7 +44,10 @@ export function benchConfig(numBlocks: number, overrides: Partial<SchedulerConfi
 
 export class Rig {
   readonly scheduler: Scheduler;
-  readonly #running = new Map<number, Running>();
+  /** What runs and how many tokens it yielded, by the low bits of the handle. */
+  readonly #running = new Array<BenchRequest | undefined>(maxRunning).fill(undefined);
+  readonly #produced = new Int32Array(maxRunning);
+  #numRunning = 0;
   readonly #timerUs: number;
   /** Filled anew each round: garbage of the bench would be collected on the scheduler's time. */
   readonly #round = { us: 0, planUs: 0, numPrefills: 0, numDecodes: 0, numFinished: 0 };
@@ -72,7 +72,7 @@ export class Rig {
   }
 
   get numRunning(): number {
-    return this.#running.size;
+    return this.#numRunning;
   }
 
   /** Submits together and returns the time it took. */
@@ -81,8 +81,14 @@ export class Rig {
     const start = nowUs();
     const handles = this.scheduler.submit(specs);
     const us = nowUs() - start - this.#timerUs;
-    for (let i = 0; i < handles.length; i++)
-      this.#running.set(handles[i], { request: requests[i], produced: 0 });
+    for (let i = 0; i < handles.length; i++) {
+      const at = handles[i] & (maxRunning - 1);
+      if (this.#running[at] !== undefined)
+        throw new Error("more requests are alive than the rig has room for");
+      this.#running[at] = requests[i];
+      this.#produced[at] = 0;
+    }
+    this.#numRunning += handles.length;
     this.totalUs += us;
     return us;
   }
@@ -105,12 +111,12 @@ export class Rig {
       if (row.isFirstChunk) this.hitTokens += row.deviceHitTokens;
       tokenCounts[i] = 0;
       if (row.isPrefill && !row.completesPrompt) continue;
-      const running = this.#running.get(row.request) as Running;
+      const at = row.request & (maxRunning - 1);
+      const request = this.#running[at] as BenchRequest;
       tokenCounts[i] = 1;
-      const position = running.request.spec.tokens.length + running.produced;
-      tokens[numTokens++] = running.request.tokenAt(position);
-      if (++running.produced < running.request.produce) continue;
-      this.#running.delete(row.request);
+      tokens[numTokens++] = request.tokenAt(request.spec.tokens.length + this.#produced[at]);
+      if (++this.#produced[at] < request.produce) continue;
+      this.#forget(at);
       const finish = this.#finishes[numFinished++];
       finish.request = row.request;
       events.push(finish);
@@ -129,14 +135,20 @@ export class Rig {
 
   /** Rounds until everything has finished; `each` sees every round. */
   drain(each: (round: Round) => void = () => {}): void {
-    while (this.#running.size > 0) each(this.round());
+    while (this.#numRunning > 0) each(this.round());
   }
 
   /** Aborts one request without timing it and builds the empty plan that forgets it. */
   abort(handle: number): void {
     this.scheduler.advance([{ kind: "abort", request: handle }]);
-    this.#running.delete(handle);
+    const at = handle & (maxRunning - 1);
+    if (this.#running[at] !== undefined) this.#forget(at);
     this.scheduler.nextExecutionPlan();
+  }
+
+  #forget(at: number): void {
+    this.#running[at] = undefined;
+    this.#numRunning--;
   }
 }
 

@@ -3,10 +3,11 @@ import { assert } from "../assert";
 import type { RequestHandle } from "./plan";
 import { type Request, type RequestState, requestState } from "./request";
 import { RequestQueue } from "./request-queue";
+import { RequestTable } from "./request-table";
 
 export class RequestBook {
-  readonly #byId = new Map<string, Request>();
-  readonly #byHandle = new Map<RequestHandle, Request>();
+  readonly #byId = new RequestTable((request) => request.id);
+  readonly #byHandle = new RequestTable((request) => request.handle);
   readonly #finished: Request[] = [];
   readonly #counts = new Int32Array(9);
   #nextHandle = 1;
@@ -45,7 +46,7 @@ export class RequestBook {
   }
 
   hasId(id: string): boolean {
-    return this.#byId.has(id);
+    return this.#byId.get(id) !== undefined;
   }
 
   byId(id: string): Request | undefined {
@@ -64,8 +65,8 @@ export class RequestBook {
   add(request: Request, state: RequestState): void {
     assert(request.handle === this.#nextHandle, "requests are added in the order of their handles");
     this.#nextHandle++;
-    this.#byId.set(request.id, request);
-    this.#byHandle.set(request.handle, request);
+    this.#byId.add(request);
+    this.#byHandle.add(request);
     request.state = state;
     this.#counts[state]++;
     this.#queueOf(request)?.add(request);
@@ -98,8 +99,8 @@ export class RequestBook {
   dropFinished(): void {
     if (this.#finished.length === 0) return;
     for (const request of this.#finished) {
-      this.#byId.delete(request.id);
-      this.#byHandle.delete(request.handle);
+      this.#byId.remove(request);
+      this.#byHandle.remove(request);
       this.#counts[requestState.finished]--;
     }
     this.#finished.length = 0;

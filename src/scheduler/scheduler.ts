@@ -105,12 +105,12 @@ export class Scheduler {
   /** All or none are queued. Returns their handles in order. */
   submit(specs: readonly RequestSpec[]): readonly RequestHandle[] {
     this.#activity++;
-    const ids = new Set<string>();
+    const ids = specs.length > 1 ? new Set<string>() : undefined;
     for (const spec of specs) {
       this.#checkSpec(spec);
-      if (ids.has(spec.requestId) || this.#book.hasId(spec.requestId))
+      if (ids?.has(spec.requestId) || this.#book.hasId(spec.requestId))
         refuse("duplicateRequest", `Scheduler: request id ${spec.requestId} is in use`);
-      ids.add(spec.requestId);
+      ids?.add(spec.requestId);
     }
     const first = this.#settings.role === "fused" ? requestState.submitted : requestState.bootstrapping;
     return specs.map((spec) => {
