@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { Request } from "../../src/scheduler/request";
 import { RequestTable } from "../../src/scheduler/request-table";
-import { Random } from "../sim/random";
+import { Random } from "../support/random";
 
 describe("a table of requests", () => {
   test("finds by id and by handle what a map finds, while it grows and empties again", () => {
