@@ -13,17 +13,23 @@ export interface LongRun {
   readonly spin: ReturnType<typeof spinControl>;
 }
 
-export function runLong(minutes: number, timerUs: number): LongRun {
+/** `settle` is called once, when the first lap is over. */
+export function runLong(minutes: number, timerUs: number, settle: () => void): LongRun {
   const rig = new Rig(w2Config(), timerUs);
   const batches = activeSet().map((turns) => turns.map(chatRequest));
   const steps = new LatencyHistogram();
   const residentMiB: number[] = [];
   const start = nowUs();
   let nextMinute = start + 60e6;
-  while (nowUs() - start < minutes * 60e6) {
+  for (let lap = 0; nowUs() - start < minutes * 60e6; lap++) {
+    if (lap === 1) settle();
     for (const batch of batches) {
-      rig.submit(batch);
-      rig.drain(({ us }) => steps.add(us));
+      // A submission belongs to the step that it is followed by.
+      let submitUs = rig.submit(batch);
+      rig.drain(({ us }) => {
+        steps.add(us + submitUs);
+        submitUs = 0;
+      });
       if (nowUs() < nextMinute) continue;
       nextMinute += 60e6;
       residentMiB.push(Math.round(process.memoryUsage.rss() / 1024 / 1024));

@@ -1,4 +1,7 @@
-/** The engine's loop: steps while there is work, reads its port between steps, waits when idle. */
+/**
+ * The engine's loop: steps while there is work, reads its port between steps; idle, it does by slices what
+ * would hold a step up, and waits.
+ */
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import { idleCheckDelayMs } from "../limits";
 import type { Engine } from "./engine";
@@ -53,18 +56,29 @@ export class Intake {
   }
 }
 
-/** Steps while work exists; idle, it waits for a command and checks its own books meanwhile. */
-export async function runLoop(engine: Engine, intake: Intake): Promise<void> {
+/** Something to do for the process while nobody waits. */
+export interface IdleTask {
+  /** Does a little of it; true when it is done, until the next step. */
+  slice(): boolean;
+}
+
+/** Steps while work exists; idle for a while, it checks its own books and then does `idleTask`. */
+export async function runLoop(engine: Engine, intake: Intake, idleTask: IdleTask): Promise<void> {
+  let isTaskDone = false;
   for (;;) {
     intake.drain();
     if (intake.isStopped) return;
     if (engine.hasWork) {
+      isTaskDone = false;
       engine.step();
       continue;
     }
     if (intake.isDraining) return;
-    const isBusy = await intake.wait(engine.isChecked ? undefined : idleCheckDelayMs);
-    while (!isBusy && !engine.checkSlice()) {
+    const isSettled = engine.isChecked && isTaskDone;
+    const isBusy = await intake.wait(isSettled ? undefined : idleCheckDelayMs);
+    while (!isBusy && !(engine.isChecked && isTaskDone)) {
+      if (!engine.isChecked) engine.checkSlice();
+      else isTaskDone = idleTask.slice();
       intake.drain();
       if (engine.hasWork || intake.isStopped || intake.isDraining) break;
     }

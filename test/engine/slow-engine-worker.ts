@@ -60,5 +60,5 @@ parentPort?.once("message", ({ port }: { port: MessagePort }) => {
     post,
   });
   post({ kind: "ready", limits, report: [] });
-  void runLoop(engine, new Intake(port, engine)).then(() => post({ kind: "stopped" }));
+  void runLoop(engine, new Intake(port, engine), { slice: () => true }).then(() => post({ kind: "stopped" }));
 });
