@@ -6,18 +6,18 @@ import { anonymousRanges, HugePages } from "../../ffi/huge-pages";
 const switchPath = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 const maps = `00200000-01a39000 r--p 00000000 fe:00 5308768  /opt/granary
-06868000-06a22000 rw-p 00000000 00:00 0 
+06868000-06a22000 rw-p 00000000 00:00 0
 2bd89000-2c3aa000 rw-p 00000000 00:00 0                                  [heap]
-506b6400000-506f6400000 rw-p 00000000 00:00 0 
-600000000000-700000000000 rw-p 00000000 00:00 0 
-7f004fa00000-7f004fe00000 rw-p 00000000 00:00 0 
+506b6400000-506f6400000 rw-p 00000000 00:00 0
+600000000000-700000000000 rw-p 00000000 00:00 0
+7f004fa00000-7f004fe00000 rw-p 00000000 00:00 0
 7f0050000000-7f0050400000 rw-s 00000000 00:05 12                         /dev/nvidia-uvm
-7f0060000000-7f0060400000 r--p 00000000 00:00 0 
+7f0060000000-7f0060400000 r--p 00000000 00:00 0
 7ffef0979000-7ffef1c9a000 rw-p 00000000 00:00 0                          [stack]
 `;
 
 describe("the mappings that are looked at", () => {
-  test("are private, writable, anonymous, no stack and no driver's reservation, cut to whole huge pages", () => {
+  test("are private, writable, anonymous, no stack, no driver's reservation, in whole huge pages", () => {
     expect(anonymousRanges(maps).map(({ begin, end }) => [begin, end])).toEqual([
       [0x2be00000, 0x2c200000],
       [0x506b6400000, 0x506f6400000],
