@@ -1,0 +1,40 @@
+/** A real server process for a benchmark: full-size configuration, made-up weights, a tokenizer beside it. */
+import { copyFileSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** A model directory of a configuration and the demo's tokenizer, whose ids every vocabulary contains. */
+function modelDirectory(configPath: string): string {
+  const directory = mkdtempSync(join(tmpdir(), "granary-mixed-"));
+  copyFileSync(configPath, join(directory, "config.json"));
+  const demo = join(import.meta.dir, "../../src/demo/model");
+  for (const name of ["tokenizer.json", "tokenizer_config.json"])
+    copyFileSync(join(demo, name), join(directory, name));
+  writeFileSync(join(directory, "generation_config.json"), "{}");
+  return directory;
+}
+
+export interface BenchServer {
+  readonly url: string;
+  readonly process: Bun.Subprocess;
+}
+
+/** Starts `granary serve` under the model name "bench" and waits until it answers. */
+export async function startServer(
+  executable: string,
+  configPath: string,
+  port: string,
+  flags: readonly string[],
+): Promise<BenchServer> {
+  const model = ["--model", modelDirectory(configPath), "--served-model-name", "bench"];
+  const { BUN_BE_BUN: _, ...env } = process.env;
+  const command = [executable, "serve", ...model, "--load-format", "dummy", "--port", port, ...flags];
+  const child = Bun.spawn(command, { env, stdin: "ignore", stdout: "inherit", stderr: "inherit" });
+  const url = `http://127.0.0.1:${port}`;
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
+    const health = await fetch(`${url}/health`).catch(() => undefined);
+    if (health?.status === 200) return { url, process: child };
+    await Bun.sleep(100);
+  }
+}
