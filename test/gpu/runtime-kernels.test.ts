@@ -19,6 +19,7 @@ import { type Device, type Dtype, dtypeBytes } from "../../ffi/device";
 import { Nvrtc } from "../../ffi/nvrtc";
 import { flattenSources, runtimeKernelSources } from "../../scripts/flatten";
 import { AttentionKernels } from "../../src/runtime-kernels/attention-kernels";
+import { CubinCache } from "../../src/runtime-kernels/cubin-cache";
 import { KernelCompiler } from "../../src/runtime-kernels/kernel-compiler";
 import { EngineDriver } from "../support/engine-driver";
 import { type AttentionShape, attentionOperands, runAttention } from "./support/attention-shape";
@@ -33,10 +34,14 @@ const bounds: Readonly<Record<string, number>> = { bfloat16: 8e-3, float32: 2e-6
 /** Pages that the copy engine does not take, so that tile kernels come to run on Hopper too. */
 const heads = { numQHeads: 12, numKvHeads: 2, pageSize: 24 };
 
-/** Compiles from `text` without a cache. */
+const cacheDirectory = mkdtempSync(join(tmpdir(), "granary-test-"));
+afterAll(() => rmSync(cacheDirectory, { recursive: true }));
+
+/** Compiles from `text`, each kernel once. */
 function kernelsOn(device: Device, text: string): AttentionKernels {
   const compilation = (architecture: string) => {
-    const parts = { source: text, architecture, compiler: nvrtc as Nvrtc, cache: undefined };
+    const cache = new CubinCache(cacheDirectory);
+    const parts = { source: text, architecture, compiler: nvrtc as Nvrtc, cache };
     const compiler = new KernelCompiler(parts);
     return (kernel: string) => compiler.compile(kernel);
   };
