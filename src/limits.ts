@@ -115,6 +115,9 @@ export const idleCheckDelayMs = 1000;
 /** Blocks that one slice of that walk looks at. */
 export const integrityCheckBlocks = 4096;
 
+/** Rows of plans after which the engine collects its young garbage, which then takes a fraction of a ms. */
+export const rowsPerCollection = 4096;
+
 /** Milliseconds between two signs of life while weights are loaded. */
 export const progressIntervalMs = 1000;
 

@@ -2,6 +2,7 @@
  * Runs a scheduler the way a driver does and times it: the
  * plan, then the feed-back of one token a row and of finishes.
  */
+import { YoungCollector } from "../../src/engine/young-collector";
 import type { RequestSpec, SchedulerConfig } from "../../src/scheduler/config";
 import type { Finish, ForwardResult, SchedulerEvent } from "../../src/scheduler/events";
 import { Scheduler } from "../../src/scheduler/scheduler";
@@ -62,6 +63,7 @@ export class Rig {
     { length: maxRows },
     (): Mutable<Finish> => ({ kind: "finish", request: 0 }),
   );
+  readonly #collector = new YoungCollector();
   /** Time of all submissions and rounds. */
   totalUs = 0;
   hitTokens = 0;
@@ -99,6 +101,8 @@ export class Rig {
     const plan = this.scheduler.nextExecutionPlan();
     const planUs = nowUs() - start - this.#timerUs;
     const { rows, numPrefills } = plan.forward;
+    // As the engine does when it has handed the plan to the device: no part of the scheduler's time.
+    this.#collector.planSubmitted(rows.length);
     const events = this.#events;
     events.length = 0;
     const { tokenCounts, tokens } = this.#results;

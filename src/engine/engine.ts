@@ -13,6 +13,7 @@ import { isPackable, packChunks } from "./chunk-codec";
 import { GaugeCounter } from "./gauge-counter";
 import type { EngineCommand, EngineLimits, EngineMessage, TokenChunk } from "./protocol";
 import { StepOutput } from "./step-output";
+import { YoungCollector } from "./young-collector";
 
 /** Monotonic milliseconds. */
 export type Clock = () => number;
@@ -45,6 +46,7 @@ export class Engine {
   #chunks: TokenChunk[] = [];
   /** Submitted and not collected, oldest first. */
   readonly #plansOut: ExecutionPlan[] = [];
+  readonly #collector = new YoungCollector();
   #isChecked = true;
   #check: IntegrityCheck | undefined;
 
@@ -130,6 +132,7 @@ export class Engine {
     const plan = scheduler.nextExecutionPlan();
     this.#gauges.countStep(plan);
     if (!plan.isEmpty) this.#executor.submit(plan);
+    this.#collector.planSubmitted(plan.forward.rows.length);
     if (plan.forward.rows.length > 0) this.#plansOut.push(plan);
     const isDue = this.#plansOut.length > overlapDepth || plan.forward.rows.length === 0;
     const oldest = isDue ? this.#plansOut.shift() : undefined;

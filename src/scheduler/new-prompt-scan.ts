@@ -11,30 +11,26 @@ export class NewPromptScan {
   /** The books' version and the budget under which everybody up to `#lastTried` was refused. */
   #version = -1;
   #budget = 0;
-  #lastTried: Request | undefined;
-  #firstShort: Request | undefined;
+  readonly #lastTried = new WaitingRequest();
+  readonly #firstShort = new WaitingRequest();
   #attemptsLeft = 0;
 
   /** The prompt refused for capacity that stands first in the queue, as far as it was walked. */
   get firstShort(): Request | undefined {
-    return this.#firstShort;
+    return this.#firstShort.request;
   }
 
   /** The first prompt worth trying. */
   start(queue: RequestQueue, version: number, budget: number): Request | undefined {
     this.#attemptsLeft = maxAdmissionAttemptsPerRound;
     const isSame = this.#version === version && this.#budget === budget;
-    if (
-      isSame &&
-      isWaiting(this.#lastTried) &&
-      (this.#firstShort === undefined || isWaiting(this.#firstShort))
-    ) {
-      return this.#lastTried?.next;
-    }
+    const lastTried = this.#lastTried.request;
+    if (isSame && lastTried !== undefined && this.#lastTried.waits && this.#firstShort.waits)
+      return lastTried.next;
     this.#version = version;
     this.#budget = budget;
-    this.#lastTried = undefined;
-    this.#firstShort = undefined;
+    this.#lastTried.set(undefined);
+    this.#firstShort.set(undefined);
     return queue.first;
   }
 
@@ -46,8 +42,8 @@ export class NewPromptScan {
   /** Notes a refusal. */
   refused(request: Request, isShort: boolean): void {
     this.#attemptsLeft--;
-    this.#lastTried = request;
-    if (isShort) this.#firstShort ??= request;
+    this.#lastTried.set(request);
+    if (isShort && this.#firstShort.request === undefined) this.#firstShort.set(request);
   }
 
   /** Somebody got in, or the books moved: what was refused before may get in now. */
@@ -56,6 +52,19 @@ export class NewPromptScan {
   }
 }
 
-function isWaiting(request: Request | undefined): boolean {
-  return request?.admitsLikeNewPrompt === true;
+/** A request that was refused, told by its handle from one that came after it in the same object. */
+class WaitingRequest {
+  request: Request | undefined;
+  #handle = 0;
+
+  set(request: Request | undefined): void {
+    this.request = request;
+    this.#handle = request?.handle ?? 0;
+  }
+
+  /** Nothing has become of it since; true also of nobody. */
+  get waits(): boolean {
+    if (this.request === undefined) return true;
+    return this.request.handle === this.#handle && this.request.admitsLikeNewPrompt;
+  }
 }

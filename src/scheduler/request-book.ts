@@ -1,7 +1,7 @@
 /** All live requests, found by id or handle and queued by what could be done with them next. */
-import { assert } from "../assert";
+import type { RequestSpec } from "./config";
 import type { RequestHandle } from "./plan";
-import { type Request, type RequestState, requestState } from "./request";
+import { Request, type RequestState, requestState } from "./request";
 import { RequestQueue } from "./request-queue";
 import { RequestTable } from "./request-table";
 
@@ -9,6 +9,10 @@ export class RequestBook {
   readonly #byId = new RequestTable((request) => request.id);
   readonly #byHandle = new RequestTable((request) => request.handle);
   readonly #finished: Request[] = [];
+  /** Objects of requests that are gone, at most `#maxSpare`. */
+  readonly #spare: Request[] = [];
+  readonly #maxSpare: number;
+  readonly #numGroups: number;
   readonly #counts = new Int32Array(9);
   #nextHandle = 1;
   /** Submitted ones and those retracted without a snapshot. */
@@ -20,13 +24,14 @@ export class RequestBook {
   /** Retracted with a snapshot to come back to. */
   readonly recoverable = new RequestQueue();
 
-  get size(): number {
-    return this.#byHandle.size;
+  /** `maxBatchSize` bounds how many requests end in a step, and with it what is worth keeping for reuse. */
+  constructor(numGroups: number, maxBatchSize: number) {
+    this.#numGroups = numGroups;
+    this.#maxSpare = maxBatchSize * 2;
   }
 
-  /** The handle that the next request gets. */
-  get nextHandle(): RequestHandle {
-    return this.#nextHandle;
+  get size(): number {
+    return this.#byHandle.size;
   }
 
   get numUnfinished(): number {
@@ -62,14 +67,18 @@ export class RequestBook {
     return this.#byHandle.values();
   }
 
-  add(request: Request, state: RequestState): void {
-    assert(request.handle === this.#nextHandle, "requests are added in the order of their handles");
-    this.#nextHandle++;
+  /** Takes a new request in and gives it the next handle. */
+  add(spec: RequestSpec, state: RequestState): Request {
+    const handle = this.#nextHandle++;
+    const spare = this.#spare.pop();
+    spare?.begin(handle, spec);
+    const request = spare ?? new Request(handle, spec, this.#numGroups);
     this.#byId.add(request);
     this.#byHandle.add(request);
     request.state = state;
     this.#counts[state]++;
     this.#queueOf(request)?.add(request);
+    return request;
   }
 
   /** Moves a request to a state and to the queue that goes with it. */
@@ -102,6 +111,7 @@ export class RequestBook {
       this.#byId.remove(request);
       this.#byHandle.remove(request);
       this.#counts[requestState.finished]--;
+      if (this.#spare.length < this.#maxSpare) this.#spare.push(request);
     }
     this.#finished.length = 0;
   }

@@ -9,12 +9,17 @@ const none = new Int32Array(0);
 
 export class RequestTokens implements TokenSource {
   /** The tokens that are prefilled: the prompt, after a rebase with the tokens generated until then. */
-  #window: Int32Array;
-  #windowLength: number;
+  #window: Int32Array = none;
+  #windowLength = 0;
   #generated: Int32Array = none;
   #numGenerated = 0;
 
-  constructor(prompt: Int32Array) {
+  constructor(prompt: Int32Array = none) {
+    this.adopt(prompt);
+  }
+
+  /** Starts with a prompt; nothing of an earlier one is left. */
+  adopt(prompt: Int32Array): void {
     this.#window = prompt;
     this.#windowLength = prompt.length;
   }

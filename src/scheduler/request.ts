@@ -1,5 +1,6 @@
 /**
  * One submitted request: its state, its tokens and, while it holds blocks, its resources. Decides nothing.
+ * When it has ended the object serves another one, whom only its handle and `admissionSerial` tell apart.
  */
 
 import type { RequestProgress } from "../cache/coordinator/request-progress";
@@ -31,17 +32,17 @@ export const requestStateNames = Object.keys(requestState) as readonly (keyof ty
 const noCandidates: readonly number[] = [];
 
 export class Request implements RequestProgress {
-  readonly handle: RequestHandle;
-  readonly id: string;
-  readonly tokens: RequestTokens;
-  readonly submittedPromptTokens: number;
-  readonly maxNewTokens: number;
-  readonly maxCachedPrefixTokens: number;
+  handle: RequestHandle = 0;
+  id = "";
+  readonly tokens = new RequestTokens();
+  submittedPromptTokens = 0;
+  maxNewTokens = 0;
+  maxCachedPrefixTokens = 0;
   /** The request's text belongs to a namespace of its own. */
-  readonly hasNamespace: boolean;
+  hasNamespace = false;
   state: RequestState = requestState.submitted;
   /** Tokens of the prefill window: the prompt, after a retraction with everything generated. */
-  prefillTokens: number;
+  prefillTokens = 0;
 
   /** Resources, valid while the request holds blocks. */
   slot = 0;
@@ -50,14 +51,14 @@ export class Request implements RequestProgress {
   /** Where a chunk must end so that state can be cached beside history; 0 = nowhere. */
   promotionBoundary = 0;
   readonly stateBoundaries = new Int32List(0);
-  readonly chain: PrefixChain;
+  readonly chain = new PrefixChain();
   readonly completed = new CompletedPages();
   /** The last scheduled chunk is [windowBegin, windowEnd). */
   windowBegin = 0;
   windowEnd = 0;
   /** Forward rows whose results are still out. */
   resultsInFlight = 0;
-  /** Counts admissions, so that a result of an earlier one is recognised. */
+  /** Counts admissions, the object's in all its lives: a result of an earlier one is told by it. */
   admissionSerial = 0;
   /** The last plan that has a row of the request. */
   lastPlanId = 0;
@@ -83,16 +84,41 @@ export class Request implements RequestProgress {
   next: Request | undefined;
 
   constructor(handle: RequestHandle, spec: RequestSpec, numGroups: number) {
+    this.tables = Array.from({ length: numGroups }, () => new BlockTable());
+    this.begin(handle, spec);
+  }
+
+  /** Begins a request in an object that is new, or whose last request has given everything back. */
+  begin(handle: RequestHandle, spec: RequestSpec): void {
     this.handle = handle;
     this.id = spec.requestId;
-    this.tokens = new RequestTokens(spec.tokens);
+    this.tokens.adopt(spec.tokens);
     this.submittedPromptTokens = spec.tokens.length;
     this.prefillTokens = spec.tokens.length;
     this.maxNewTokens = spec.maxNewTokens ?? 0;
     this.maxCachedPrefixTokens = spec.maxCachedPrefixTokens ?? maxInt32;
     this.hasNamespace = spec.namespaceRoot !== undefined;
-    this.chain = new PrefixChain(spec.namespaceRoot);
-    this.tables = Array.from({ length: numGroups }, () => new BlockTable());
+    this.chain.start(spec.namespaceRoot);
+    this.slot = 0;
+    this.accessEpoch = 0;
+    this.promotionBoundary = 0;
+    this.stateBoundaries.clear();
+    this.completed.clear();
+    this.windowBegin = 0;
+    this.windowEnd = 0;
+    this.resultsInFlight = 0;
+    this.lastPlanId = 0;
+    this.decodeReserveTokens = 0;
+    this.specCandidates = noCandidates;
+    this.retractionCount = 0;
+    this.retractionEpoch = 0;
+    this.hasRecoverableSnapshot = false;
+    this.resumesGeneration = false;
+    this.landedTokens = 0;
+    this.deviceHitTokens = 0;
+    this.hostHitTokens = 0;
+    this.storageHitTokens = 0;
+    this.wasAdmitted = false;
   }
 
   get holdsBlocks(): boolean {

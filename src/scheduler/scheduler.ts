@@ -27,7 +27,7 @@ import type { KvCacheEvent } from "./kv-cache-event";
 import { KvCacheEventLog } from "./kv-cache-event-log";
 import type { ExecutionPlan, RequestHandle } from "./plan";
 import { PlanBuffer, PlanRing } from "./plan-ring";
-import { Request, requestState } from "./request";
+import { requestState } from "./request";
 import { RequestBook } from "./request-book";
 import { RequestReleaser } from "./request-releaser";
 import { RequestSlots } from "./request-slots";
@@ -45,7 +45,7 @@ export class Scheduler {
   readonly maxSingleRequestTokens: number;
   readonly #settings: SchedulerSettings;
   readonly #coordinator: CacheCoordinator;
-  readonly #book = new RequestBook();
+  readonly #book: RequestBook;
   readonly #slots: RequestSlots;
   readonly #plans: PlanRing;
   readonly #rounds: Rounds;
@@ -78,6 +78,7 @@ export class Scheduler {
       streamsDeviceToHost: settings.streamsDeviceToHost,
       sink: this.#kvEvents,
     });
+    this.#book = new RequestBook(settings.specs.length, settings.maxBatchSize);
     this.#slots = new RequestSlots(settings.maxBatchSize);
     this.#plans = new PlanRing(settings.overlapScheduleDepth + 2, settings.specs.length);
     const admissions = new Admissions(settings, this.#coordinator, this.#book, this.#slots, this.#kvEvents);
@@ -113,11 +114,9 @@ export class Scheduler {
       ids?.add(spec.requestId);
     }
     const first = this.#settings.role === "fused" ? requestState.submitted : requestState.bootstrapping;
-    return specs.map((spec) => {
-      const request = new Request(this.#book.nextHandle, spec, this.#settings.specs.length);
-      this.#book.add(request, first);
-      return request.handle;
-    });
+    const handles: RequestHandle[] = [];
+    for (const spec of specs) handles.push(this.#book.add(spec, first).handle);
+    return handles;
   }
 
   /** Decides the next step. It may be empty. */

@@ -14,9 +14,16 @@ export class PrefixChain {
   /** Pages that the request has completed and accounted for; hashes may have been computed ahead of it. */
   numKnown = 0;
 
-  /** `namespaceRoot`: 32 bytes that stand before page 0, absent for the common namespace. */
   constructor(namespaceRoot?: Uint8Array) {
-    if (namespaceRoot !== undefined) this.#root = new Int32Array(namespaceRoot.slice().buffer);
+    this.start(namespaceRoot);
+  }
+
+  /**
+   * Starts a chain where none is. `namespaceRoot`: 32 bytes that stand before page 0, absent for the common
+   * namespace.
+   */
+  start(namespaceRoot: Uint8Array | undefined): void {
+    this.#root = namespaceRoot === undefined ? undefined : new Int32Array(namespaceRoot.slice().buffer);
   }
 
   get numComputed(): number {
