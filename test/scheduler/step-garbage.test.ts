@@ -46,7 +46,7 @@ function madeBy(run: () => void, few: number): readonly (readonly [string, numbe
 }
 
 describe("a decode round", () => {
-  test("leaves less than one object of a kind in five rounds of 32 rows behind, pages published included", () => {
+  test("leaves less than an object of a kind behind in five rounds, published pages included", () => {
     const scheduler = decodingScheduler();
     rounds(scheduler, 4000);
     expect(madeBy(() => rounds(scheduler, 3800), 760)).toEqual([]);
