@@ -1,6 +1,6 @@
 /** Activation buffers: device matrices of a fixed number of rows, allocated once and shared by all layers. */
 import { type Address, type Device, type Dtype, dtypeBytes, dtypes } from "../../ffi/device";
-import { assert } from "../assert";
+import { broken } from "../assert";
 
 /** A row-major device matrix; `stride` counts elements from row to row. */
 export interface Tensor {
@@ -37,10 +37,8 @@ export class ActivationBuffers {
     const { dtype = this.dtype, rows = this.maxRows } = options;
     const known = this.#tensors.get(name);
     if (known !== undefined) {
-      assert(
-        known.columns === columns && known.dtype === dtype && known.rows === rows,
-        `buffer '${name}' is asked for in two shapes`,
-      );
+      if (known.columns !== columns || known.dtype !== dtype || known.rows !== rows)
+        broken(`buffer '${name}' is asked for in two shapes`);
       return known;
     }
     const bytes = rows * columns * dtypeBytes[dtype];

@@ -2,7 +2,7 @@
  * The block tables of every request slot and group, kept by applying a plan's changes and nothing else; hands
  * the same changes on as kernel pages. Holds ids, not references: ownership is the scheduler's.
  */
-import { assert } from "../assert";
+import { broken } from "../assert";
 import type { ForwardBatch, GroupTableChanges } from "../scheduler/plan";
 
 /** Receives changed entries of a group's page table: row = slot, column counts kernel pages. */
@@ -40,10 +40,8 @@ export class SlotTables {
 
   /** Block at a column; 0 is a hole. */
   blockAt(slot: number, column: number): number {
-    assert(
-      column >= 0 && column < (this.#lengths[slot] as number),
-      `column ${column} is outside the table of slot ${slot}`,
-    );
+    if (column < 0 || column >= (this.#lengths[slot] as number))
+      broken(`column ${column} is outside the table of slot ${slot}`);
     return this.#blocks[slot * this.geometry.maxBlocks + column] as number;
   }
 
@@ -54,10 +52,8 @@ export class SlotTables {
       const length = changes.tableLengths[row];
       if (isFirstChunk) this.#lengths[slot] = 0;
       this.#applyRow(slot, row, changes, sink);
-      assert(
-        this.#lengths[slot] === length,
-        `the table of slot ${slot} has ${this.#lengths[slot]} blocks, the plan says ${length}`,
-      );
+      if (this.#lengths[slot] !== length)
+        broken(`the table of slot ${slot} has ${this.#lengths[slot]} blocks, the plan says ${length}`);
     }
   }
 
@@ -75,10 +71,8 @@ export class SlotTables {
     }
     for (let k = changes.appendedOffsets[row] as number; k < (changes.appendedOffsets[next] as number); k++) {
       const column = this.#lengths[slot] as number;
-      assert(
-        column < this.geometry.maxBlocks,
-        `the table of slot ${slot} outgrows ${this.geometry.maxBlocks} blocks`,
-      );
+      if (column >= this.geometry.maxBlocks)
+        broken(`the table of slot ${slot} outgrows ${this.geometry.maxBlocks} blocks`);
       this.#lengths[slot] = column + 1;
       this.#write(slot, column, changes.appendedIds[k] as number, sink);
     }
@@ -86,10 +80,8 @@ export class SlotTables {
 
   #write(slot: number, column: number, block: number, sink: PageTableSink): void {
     const { maxBlocks, pagesPerBlock } = this.geometry;
-    assert(
-      column >= 0 && column < (this.#lengths[slot] as number),
-      `column ${column} is outside the table of slot ${slot}`,
-    );
+    if (column < 0 || column >= (this.#lengths[slot] as number))
+      broken(`column ${column} is outside the table of slot ${slot}`);
     this.#blocks[slot * maxBlocks + column] = block;
     const first = slot * this.pageTableWidth + column * pagesPerBlock;
     for (let page = 0; page < pagesPerBlock; page++) {

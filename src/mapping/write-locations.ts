@@ -2,7 +2,7 @@
  * Which slot of the arena each new token's keys and values
  * go to: page * pageSize + offset, or -1 for nowhere.
  */
-import { assert } from "../assert";
+import { broken } from "../assert";
 import type { SlotTables } from "./slot-tables";
 
 /**
@@ -18,10 +18,8 @@ export function writeLocations(
   out: Int32Array,
   outOffset: number,
 ): void {
-  assert(
-    begin >= 0 && begin + count <= tables.lengthOf(slot) * blockGranularity,
-    `positions ${begin}..${begin + count - 1} of slot ${slot} lie outside its table`,
-  );
+  if (begin < 0 || begin + count > tables.lengthOf(slot) * blockGranularity)
+    broken(`positions ${begin}..${begin + count - 1} of slot ${slot} lie outside its table`);
   for (let i = 0; i < count; i++) {
     const position = begin + i;
     const column = Math.floor(position / blockGranularity);
