@@ -7,6 +7,8 @@
 #include "attention-params.cuh"
 
 constexpr int kUnitKeys = 64;
+// Of a group's run: below that the merge of parts costs more than reading them side by side saves.
+constexpr int kMinGroupUnits = 4;
 
 // Keys of a sequence, from the first that any query sees.
 struct DecodeKeys {
@@ -88,7 +90,10 @@ __device__ __forceinline__ DecodeWalk startWalk(const AttentionParams& p, int gr
     if (warp < static_cast<int>(threadIdx.x) / kWarpSize) before += totals[warp];
     total += totals[warp];
   }
-  shares = UnitShares{total / numGroups, total % numGroups};
+  const int worth = (total + kMinGroupUnits - 1) / kMinGroupUnits;
+  const int used = max(1, min(numGroups, worth));
+  shares = UnitShares{total / used, total % used};
+  if (group >= used) return DecodeWalk{};
   const int first = shares.firstOf(group);
   DecodeWalk walk;
   walk.unitsLeft = shares.firstOf(group + 1) - first;

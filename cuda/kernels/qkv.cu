@@ -46,7 +46,11 @@ extern "C" int32_t granary_qkv(const GranaryQkv* args) {
                                      a.interleaved,
                                      a.eps,
                                      a.normWeightOffset};
-      return launchEarly<qkvKernel<T, TKv>>("qkv", grid, kQkvWarps * kWarpSize, 0, params);
+      constexpr int kThreads = kQkvWarps * kWarpSize;
+      const int32_t dim = a.headDim > a.vHeadDim ? a.headDim : a.vHeadDim;
+      if (dim <= 128) return launchEarly<qkvKernel<T, TKv, 4>>("qkv", grid, kThreads, 0, params);
+      if (dim <= 256) return launchEarly<qkvKernel<T, TKv, 8>>("qkv", grid, kThreads, 0, params);
+      return launchEarly<qkvKernel<T, TKv, 16>>("qkv", grid, kThreads, 0, params);
     });
   });
 }

@@ -28,64 +28,95 @@ struct QkvParams {
   float eps, normWeightOffset;
 };
 
-// Normalises the warp's head in shared memory.
-__device__ __forceinline__ void normaliseHead(float* head, int dim, const float* weight, float eps,
-                                              float offset) {
-  float squares = 0.0f;
-  for (int i = threadIdx.x % kWarpSize; i < dim; i += kWarpSize) squares += head[i] * head[i];
-  const float scale = rsqrtf(warpSum(squares) / static_cast<float>(dim) + eps);
-  for (int i = threadIdx.x % kWarpSize; i < dim; i += kWarpSize) head[i] *= scale * (weight[i] + offset);
-}
-
-// Rotates the first 2 * pairs dimensions of the warp's head.
-__device__ __forceinline__ void rotateHead(float* head, int pairs, int interleaved, const float* cosSin) {
-  for (int pair = threadIdx.x % kWarpSize; pair < pairs; pair += kWarpSize) {
+// Rotates the first 2 * pairs dimensions of the warp's head; a lane has the cosines and sines of its pairs.
+template <int kPairsPerLane>
+__device__ __forceinline__ void rotateHead(float* head, int pairs, int interleaved,
+                                           const float (&turns)[kPairsPerLane][2]) {
+#pragma unroll
+  for (int i = 0; i < kPairsPerLane; ++i) {
+    const int pair = i * kWarpSize + static_cast<int>(threadIdx.x) % kWarpSize;
+    if (pair >= pairs) break;
     const int first = interleaved ? 2 * pair : pair, second = interleaved ? 2 * pair + 1 : pair + pairs;
-    const float cosine = cosSin[2 * pair], sine = cosSin[2 * pair + 1];
     const float a = head[first], b = head[second];
-    head[first] = a * cosine - b * sine;
-    head[second] = b * cosine + a * sine;
+    head[first] = a * turns[i][0] - b * turns[i][1];
+    head[second] = b * turns[i][0] + a * turns[i][1];
   }
 }
 
-template <typename TOut>
-__device__ __forceinline__ void storeHead(TOut* out, const float* head, int dim) {
-  for (int i = threadIdx.x % kWarpSize; i < dim; i += kWarpSize) out[i] = fromFloat<TOut>(head[i]);
+// Dimensions lane, lane + 32, ... of a head, from registers.
+template <typename TOut, int kPerLane>
+__device__ __forceinline__ void storeHead(TOut* out, const float (&values)[kPerLane], int dim) {
+#pragma unroll
+  for (int i = 0; i < kPerLane; ++i) {
+    const int at = i * kWarpSize + static_cast<int>(threadIdx.x) % kWarpSize;
+    if (at < dim) out[at] = fromFloat<TOut>(values[i]);
+  }
 }
 
-template <typename T, typename TKv>
+// kPerLane: dimensions of a head that a lane has, so that a head has up to 32 * kPerLane. All that a head
+// needs is asked for at once, and the norm's weight before: one way to memory, not four in turn.
+template <typename T, typename TKv, int kPerLane>
 __global__ void qkvKernel(const __grid_constant__ QkvParams<T, TKv> p) {
-  __shared__ float heads[kQkvWarps][kQkvMaxDim];
+  __shared__ float heads[kQkvWarps][kPerLane * kWarpSize];
   releaseNext();
-  waitForPrevious();
   float* head = heads[threadIdx.x / kWarpSize];
-  const int row = blockIdx.x;
+  const int row = blockIdx.x, lane = threadIdx.x % kWarpSize;
   const int index = blockIdx.y * kQkvWarps + threadIdx.x / kWarpSize;  // q heads, then k heads, then v heads
-  if (index >= p.numQHeads + 2 * p.numKvHeads) return;
+  const bool isThere = index < p.numQHeads + 2 * p.numKvHeads;
   const bool isQ = index < p.numQHeads, isV = index >= p.numQHeads + p.numKvHeads;
   const int dim = isV ? p.vHeadDim : p.headDim;
   const int vFirst = p.numQHeads + p.numKvHeads;
   const int offset = isV ? vFirst * p.headDim + (index - vFirst) * dim : index * dim;
+  const float* norm = isQ ? p.qNorm : isV ? nullptr : p.kNorm;
+  const bool isTurned = !isV && p.cosSin != nullptr;
 
-  const int location = isQ || p.kCache == nullptr ? -1 : p.locations[row];
-  if (!isQ && location < 0) return;
-  const T* source = p.qkv + row * p.qkvStride + offset;
-  for (int i = threadIdx.x % kWarpSize; i < dim; i += kWarpSize) head[i] = toFloat(source[i]);
-  __syncwarp();
-  const float* norm = isQ ? p.qNorm : p.kNorm;
-  if (!isV && norm != nullptr) normaliseHead(head, dim, norm, p.eps, p.normWeightOffset);
-  __syncwarp();
-  if (!isV && p.cosSin != nullptr) {
-    rotateHead(head, p.pairs, p.interleaved, p.cosSin + static_cast<long long>(row) * p.pairs * 2);
+  float weights[kPerLane] = {};
+#pragma unroll
+  for (int i = 0; i < kPerLane; ++i) {
+    const int at = i * kWarpSize + lane;
+    if (norm != nullptr && at < dim) weights[i] = norm[at] + p.normWeightOffset;
   }
-  __syncwarp();
+  waitForPrevious();
+  if (!isThere) return;
+  const int location = isQ || p.kCache == nullptr ? -1 : p.locations[row];
+  const T* source = p.qkv + row * p.qkvStride + offset;
+  float values[kPerLane] = {}, turns[kPerLane / 2][2];
+#pragma unroll
+  for (int i = 0; i < kPerLane; ++i) {
+    if (i * kWarpSize + lane < dim) values[i] = toFloat(source[i * kWarpSize + lane]);
+  }
+#pragma unroll
+  for (int i = 0; i < kPerLane / 2; ++i) {
+    const int pair = i * kWarpSize + lane;
+    if (isTurned && pair < p.pairs)
+      loadFloats<float, 2>(p.cosSin + (static_cast<long long>(row) * p.pairs + pair) * 2, turns[i]);
+  }
+  if (!isQ && location < 0) return;
+
+  if (norm != nullptr) {
+    float squares = 0.0f;
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) squares += values[i] * values[i];
+    const float scale = rsqrtf(warpSum(squares) / static_cast<float>(dim) + p.eps);
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) values[i] *= scale * weights[i];
+  }
+  if (isTurned) {
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) head[i * kWarpSize + lane] = values[i];
+    __syncwarp();
+    rotateHead(head, p.pairs, p.interleaved, turns);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) values[i] = head[i * kWarpSize + lane];
+  }
   if (isQ) {
-    storeHead(p.qOut + row * p.qOutStride + offset, head, dim);
+    storeHead(p.qOut + row * p.qOutStride + offset, values, dim);
     return;
   }
   const long long page = location / p.pageSize;
   char* cache = isV ? p.vCache + page * p.vPageStrideBytes : p.kCache + page * p.kPageStrideBytes;
   const int kvHead = index - (isV ? vFirst : p.numQHeads);
   const long long cacheRow = static_cast<long long>(location % p.pageSize) * p.numKvHeads + kvHead;
-  storeHead(reinterpret_cast<TKv*>(cache) + cacheRow * dim, head, dim);
+  storeHead(reinterpret_cast<TKv*>(cache) + cacheRow * dim, values, dim);
 }
