@@ -47,6 +47,8 @@ int32_t load(Loaded& entry) {
   cudaError_t error = cudaLibraryLoadData(&entry.library, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
   if (error == cudaSuccess) {
     error = cudaLibraryEnumerateKernels(&kernel, 1, entry.library);
+    // An image may be looked at only now.
+    if (error == cudaSuccess) error = loadKernel(kernel);
     if (error != cudaSuccess) cudaLibraryUnload(entry.library);
   }
   if (error != cudaSuccess) {
@@ -54,7 +56,7 @@ int32_t load(Loaded& entry) {
     return fail(GRANARY_UNSUPPORTED, "load_attention_kernel: %s", cudaGetErrorString(error));
   }
   entry.kernel = LoadedKernel{kernel, sharedBytesOf(entry.key)};
-  return loadKernel(entry.kernel.function);
+  return GRANARY_OK;
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ bool isSticky = false;
 
 int32_t loadKernels() {
   for (KernelEntry* entry = KernelEntry::first; entry != nullptr; entry = entry->next) {
-    GRANARY_TRY(loadKernel(entry->function));
+    GRANARY_TRY(check(loadKernel(entry->function), "loading kernels"));
   }
   return GRANARY_OK;
 }
@@ -81,12 +81,12 @@ void release() {
 
 }  // namespace
 
-int32_t loadKernel(const void* function) {
+cudaError_t loadKernel(const void* function) {
   cudaFuncAttributes attributes;
-  GRANARY_TRY(check(cudaFuncGetAttributes(&attributes, function), "loading a kernel"));
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, function);
+  if (error != cudaSuccess) return error;
   const int dynamicLimit = runtime.sharedBytesPerBlock - static_cast<int>(attributes.sharedSizeBytes);
-  return check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamicLimit),
-               "shared memory of a kernel");
+  return cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamicLimit);
 }
 
 int32_t fail(GranaryStatus status, const char* format, ...) {

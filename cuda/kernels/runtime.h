@@ -29,7 +29,7 @@ extern Runtime runtime;
 __attribute__((format(printf, 2, 3))) int32_t fail(GranaryStatus status, const char* format, ...);
 
 // Loads a kernel's module and lets it use all the shared memory that a block can have.
-int32_t loadKernel(const void* function);
+cudaError_t loadKernel(const void* function);
 
 // Status of a CUDA call: an error that is not a plain shortage of memory is sticky from here on.
 int32_t check(cudaError_t error, const char* what);

@@ -1,5 +1,5 @@
 /** Products on every kernel that can take them, whatever the card's table says; and without cuBLASLt. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type Device, dtypes } from "../../ffi/device";
 import { gatedLinearCases } from "../kernels/cases/gated-linear";
 import { runCase } from "../kernels/cases/kernel-case";
@@ -11,6 +11,8 @@ import { setCEnvironment } from "../kernels/support/open-device";
 import { Random } from "../kernels/support/random";
 import { relativeError } from "./support/closeness";
 import { hasCard, openCpu, openCuda, testSeed } from "./support/devices";
+
+setDefaultTimeout(60_000); // the oracle of many products
 
 const environments = [
   { title: "without cuBLASLt", name: "GRANARY_CUBLASLT", value: "/nowhere" },
