@@ -6,13 +6,18 @@ import { edenGC } from "bun:jsc";
 import { rowsPerCollection } from "../limits";
 
 export class YoungCollector {
+  readonly #collect: () => unknown;
   #numRows = 0;
+
+  constructor(collect: () => unknown = edenGC) {
+    this.#collect = collect;
+  }
 
   /** Told about every plan when it is submitted, before anybody waits for its result. */
   planSubmitted(numRows: number): void {
     this.#numRows += numRows;
     if (this.#numRows < rowsPerCollection) return;
     this.#numRows = 0;
-    edenGC();
+    this.#collect();
   }
 }
