@@ -1,6 +1,7 @@
 /**
  * An engine on the card with a full-size model and made-up weights: decode, prefill, cached prefixes, idle
- * gaps. Prints one line a figure. Run on a machine with a GPU: `bun bench/gpu/engine.ts [model directory]`.
+ * gaps. Prints one line a figure. Run on a machine with a GPU:
+ * `bun bench/gpu/engine.ts [--quick] [model directory]`; quick leaves out what runs without overlap or graphs.
  */
 import { join } from "node:path";
 import { Device } from "../../ffi/device";
@@ -13,7 +14,9 @@ import type { TokenChunk } from "../../src/engine/protocol";
 import { EventProbe } from "./event-probe";
 
 const root = join(import.meta.dir, "../..");
-const modelDirectory = process.argv[2] ?? join(root, "bench/models/qwen3-8b");
+const args = process.argv.slice(2).filter((argument) => argument !== "--quick");
+const isQuick = args.length < process.argv.length - 2;
+const modelDirectory = args[0] ?? join(root, "bench/models/qwen3-8b");
 const library = process.env.GRANARY_CUDA_LIBRARY ?? join(root, "build/native/libgranary_cuda.so");
 
 const device = new Device(loadKernelLibrary(library), { kind: "cuda" });
@@ -127,6 +130,7 @@ for (const [label, overlap, graphs] of [
   ["no overlap: ", false, true],
   ["eager: ", false, false],
 ] as const) {
+  if (isQuick && label !== "") break;
   const engine = load(overlap, graphs);
   if (label === "") for (const line of engine.report) console.log(line);
   benchDecode(engine, 1, 128, label);
