@@ -116,7 +116,7 @@ export const idleCheckDelayMs = 1000;
 export const integrityCheckBlocks = 4096;
 
 /** Rows of plans after which the engine collects its young garbage, which then takes a fraction of a ms. */
-export const rowsPerCollection = 4096;
+export const rowsPerCollection = 16_384;
 
 /** Milliseconds between two signs of life while weights are loaded. */
 export const progressIntervalMs = 1000;

@@ -1,7 +1,7 @@
 /** W2b for minutes: whether steps stay short when nothing is ever restarted. */
 import { activeSet, chatRequest, w2Config } from "./chat";
 import { LatencyHistogram, nowUs, spinControl } from "./measure";
-import { Rig } from "./rig";
+import { Rig, type Round } from "./rig";
 
 export interface LongRun {
   readonly steps: number;
@@ -19,17 +19,19 @@ export function runLong(minutes: number, timerUs: number, settle: () => void): L
   const batches = activeSet().map((turns) => turns.map(chatRequest));
   const steps = new LatencyHistogram();
   const residentMiB: number[] = [];
+  /** Of a submission, which belongs to the step that it is followed by. */
+  let submitUs = 0;
+  const noteRound = ({ us }: Round) => {
+    steps.add(us + submitUs);
+    submitUs = 0;
+  };
   const start = nowUs();
   let nextMinute = start + 60e6;
   for (let lap = 0; nowUs() - start < minutes * 60e6; lap++) {
     if (lap === 1) settle();
     for (const batch of batches) {
-      // A submission belongs to the step that it is followed by.
-      let submitUs = rig.submit(batch);
-      rig.drain(({ us }) => {
-        steps.add(us + submitUs);
-        submitUs = 0;
-      });
+      submitUs = rig.submit(batch);
+      rig.drain(noteRound);
       if (nowUs() < nextMinute) continue;
       nextMinute += 60e6;
       residentMiB.push(Math.round(process.memoryUsage.rss() / 1024 / 1024));

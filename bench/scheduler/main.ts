@@ -2,7 +2,7 @@
  * Measures the scheduler on the workloads and compares with the targets:
  * `scripts/bench-scheduler [--json] [--runs n] [--only w1,w2,...] [--minutes m]`.
  */
-import { HugePages } from "../../ffi/huge-pages";
+import { IdleMemory } from "../../src/engine/idle-memory";
 import { runAdmission } from "./admission";
 import { activeSet, type ChatRun, runChat, turnMajor, w1Config, w2Config, w3Config } from "./chat";
 import { runLong } from "./long-run";
@@ -37,7 +37,7 @@ const results: RowResult[] = [];
 
 /** Puts the process's memory in order, as the engine's thread does when it is idle. */
 function settleMemory(): void {
-  const memory = new HugePages();
+  const memory = new IdleMemory();
   while (!memory.slice());
 }
 

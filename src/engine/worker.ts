@@ -3,9 +3,9 @@
  * long as there is work, reading its port between steps.
  */
 import { isMainThread, type MessagePort, parentPort } from "node:worker_threads";
-import { HugePages } from "../../ffi/huge-pages";
 import type { Engine } from "./engine";
 import type { EngineOptions } from "./engine-options";
+import { IdleMemory } from "./idle-memory";
 import { loadEngine } from "./load-engine";
 import { Intake, runLoop } from "./loop";
 import type { EngineMessage } from "./protocol";
@@ -31,7 +31,7 @@ async function main({ options, port }: WorkerStart): Promise<void> {
       (stage, fraction) => post({ kind: "progress", stage, fraction }),
     );
     post({ kind: "ready", limits: engine.limits, report: engine.report });
-    await runLoop(engine, new Intake(port, engine), new HugePages());
+    await runLoop(engine, new Intake(port, engine), new IdleMemory());
     post({ kind: "stopped" });
   } catch (error) {
     post({ kind: "stopped", ...describeFailure(error, engine) });
