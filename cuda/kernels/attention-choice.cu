@@ -52,7 +52,7 @@ AttentionPath pathOf(const GranaryAttention& a) {
   if (hasHopperKernels() && a.pageSize % kCopyGranularity == 0 && a.scale > 0.0f) {
     const bool fits = persistentGroups(a) * a.numKvHeads <= kHopperDecodeMaxBlocks;
     if (isDecode && fits) return AttentionPath::kHopperDecode;
-    if (dim <= kHopperPrefillMaxDim) return AttentionPath::kHopperPrefill;
+    return AttentionPath::kHopperPrefill;
   }
   // The portable prefill kernel needs less shared memory than the decode kernel.
   const bool fits = decodeSharedBytes(dim, 2) <= attentionSharedLimit();

@@ -3,16 +3,15 @@
 //   q, caches, pageTable, seqLens, out  as in paged-decode.cuh; pages are multiples of 16 keys
 //   keyMap, valueMap  tensor maps [page, row, KV head, dim], boxes of 64 dims and up to 128 rows
 // One block a (tile of 128 packed query rows, KV head, split), longest tiles first. A warp copies blocks of
-// 128 keys into a ring of stages; two warpgroups take 64 rows each. A warpgroup has the scores of a block and
-// the output of the one before in the tensor cores at once, and weighs scores while the output is added up;
-// the two take turns with the tensor cores.
+// 64 to 128 keys into a ring of stages; two warpgroups take 64 rows each. A warpgroup has the scores of a
+// block and the output of the one before in the tensor cores at once, and weighs scores while the output is
+// added up; the two take turns with the tensor cores, but for the widest heads.
 // Bound: tensor cores, 4 * headDim operations a (row, key). Aim: 75 % of the measured rate of large products.
 #pragma once
 #include "attention-hopper-softmax.cuh"
 #include "attention-products.cuh"
 
 constexpr int kHopperPrefillRows = 128;
-constexpr int kHopperPrefillKeys = 128;
 constexpr int kWarpgroupThreads = 128;
 constexpr int kWarpgroupRows = 64;
 constexpr int kWarpgroups = 2;  // that compute
@@ -25,16 +24,37 @@ constexpr int kTurnBarrier = 3;
 struct HopperPrefillParams {
   TensorMap keyMap, valueMap;
   AttentionParams p;
-  int boxRows;  // 16, 32, 64 or 128: rows of a page that one copy moves
+  int boxRows;  // 16, 32, 64 or 128: rows of a page that one copy moves; divides the keys of a block
 };
 
-template <int kDim>
+// Padded dimension of values in the kernel of `dim`, which is the larger of the two. Keys of 192 with values
+// of 128 are common enough for a kernel that leaves out a third of the output.
+__host__ __device__ constexpr int hopperPrefillValueDim(int dim, int vHeadDim) {
+  return dim == 192 && vHeadDim <= 128 ? 128 : dim;
+}
+
+// Keys of a block. Two stages of 112 keys of 192 and of 80 keys of 256 would fit beside Q too, but their
+// blocks begin at any sixteenth key: boxes of 32 and 64 rows are worth more than 16 further keys.
+__host__ __device__ constexpr int hopperPrefillKeys(int dim, int valueDim) {
+  return valueDim <= 128 ? 128 : dim <= 192 ? 96 : 64;
+}
+
+// Tiles lie in slices of 64 dimensions.
+template <int kDim, int kValueDim = kDim>
 struct HopperPrefillShape {
-  static constexpr int kHalves = kDim / 64;
-  static constexpr int kHalfBytes = kHopperPrefillKeys * kSwizzleRowBytes;  // 64 dimensions of Q, K or V
-  static constexpr int kTileBytes = kHalves * kHalfBytes;
-  static constexpr int kSharedBytes = kTileBytes * (1 + 2 * kHopperPrefillStages) + kSwizzleAlignment;
-  static_assert(kHopperPrefillRows == kHopperPrefillKeys, "Q has tiles like K's");
+  static constexpr int kKeys = hopperPrefillKeys(kDim, kValueDim);
+  static constexpr int kKeySteps = kDim / 16, kValueColumns = kValueDim / 8;
+  static constexpr int kKeySlices = kDim / 64, kValueSlices = kValueDim / 64;
+  static constexpr int kQuerySliceBytes = kHopperPrefillRows * kSwizzleRowBytes;
+  static constexpr int kSliceBytes = kKeys * kSwizzleRowBytes;
+  static constexpr int kQueryBytes = kKeySlices * kQuerySliceBytes;
+  static constexpr int kKeyTileBytes = kKeySlices * kSliceBytes;
+  static constexpr int kValueTileBytes = kValueSlices * kSliceBytes;
+  static constexpr int kSharedBytes =
+      kQueryBytes + kHopperPrefillStages * (kKeyTileBytes + kValueTileBytes) + kSwizzleAlignment;
+  static constexpr bool kIsWide = kDim > 128;      // registers run short, so that some things are done anew
+  static constexpr bool kTakesTurns = kDim < 256;  // the widest heads are faster without
+  static_assert(kKeys % 16 == 0 && kKeys <= 128, "holes are marked, and copied, by groups of 16 keys");
 };
 
 struct PrefillRing {
@@ -52,16 +72,15 @@ struct PrefillTile {
 };
 
 // The copying warp.
-template <int kDim>
+template <typename Shape>
 __device__ __forceinline__ void copyKeyBlocks(const HopperPrefillParams& params, const PrefillTile& tile,
                                               unsigned keyTiles, PrefillRing& ring) {
-  using Shape = HopperPrefillShape<kDim>;
-  constexpr int kGroups = kHopperPrefillKeys / 16;
+  constexpr int kGroups = Shape::kKeys / 16;
   const AttentionParams& p = params.p;
   const int lane = threadIdx.x % kWarpSize, group = lane % kGroups;
-  const int numValueHalves = (p.vHeadDim + 63) / 64;
+  const int numValueSlices = (p.vHeadDim + 63) / 64;
   const bool copies = lane < kGroups && lane * 16 % params.boxRows == 0;
-  const unsigned valueTiles = keyTiles + kHopperPrefillStages * Shape::kTileBytes;
+  const unsigned valueTiles = keyTiles + kHopperPrefillStages * Shape::kKeyTileBytes;
   const unsigned offset = group * 16 * kSwizzleRowBytes;
   int key = tile.range.begin + group * 16, nextRow;
   int next = pageOf(p, tile.table, key, tile.range.end, nextRow);
@@ -69,36 +88,38 @@ __device__ __forceinline__ void copyKeyBlocks(const HopperPrefillParams& params,
   for (; key - group * 16 < tile.range.end; advance<kHopperPrefillStages>(place)) {
     const int page = next == 0 ? -1 : next, row = nextRow;  // outside the tensor: zeros, nothing is read
     const unsigned holes = __ballot_sync(kFullWarp, next == 0) & ((1u << kGroups) - 1);
-    key += kHopperPrefillKeys;
+    key += Shape::kKeys;
     next = pageOf(p, tile.table, key, tile.range.end, nextRow);
     const unsigned keysFull = sharedAddress(&ring.keysFull[place.stage]);
     waitBarrier(sharedAddress(&ring.keysEmpty[place.stage]), place.parity ^ 1);
     if (lane == 0) {
       ring.holes[place.stage] = holes;
-      arriveExpecting(keysFull, Shape::kTileBytes);
+      arriveExpecting(keysFull, Shape::kKeyTileBytes);
     }
     __syncwarp();
-    for (int half = 0; copies && half < Shape::kHalves; ++half) {
-      copyBox(keyTiles + place.stage * Shape::kTileBytes + half * Shape::kHalfBytes + offset, &params.keyMap,
-              half * 64, tile.kvHead, row, page, keysFull);
+    for (int slice = 0; copies && slice < Shape::kKeySlices; ++slice) {
+      copyBox(keyTiles + place.stage * Shape::kKeyTileBytes + slice * Shape::kSliceBytes + offset,
+              &params.keyMap, slice * 64, tile.kvHead, row, page, keysFull);
     }
     const unsigned valuesFull = sharedAddress(&ring.valuesFull[place.stage]);
     waitBarrier(sharedAddress(&ring.valuesEmpty[place.stage]), place.parity ^ 1);
-    if (lane == 0) arriveExpecting(valuesFull, numValueHalves * Shape::kHalfBytes);
+    if (lane == 0) arriveExpecting(valuesFull, numValueSlices * Shape::kSliceBytes);
     __syncwarp();
-    for (int half = 0; copies && half < numValueHalves; ++half) {
-      copyBox(valueTiles + place.stage * Shape::kTileBytes + half * Shape::kHalfBytes + offset,
-              &params.valueMap, half * 64, tile.kvHead, row, page, valuesFull);
+    for (int slice = 0; copies && slice < numValueSlices; ++slice) {
+      copyBox(valueTiles + place.stage * Shape::kValueTileBytes + slice * Shape::kSliceBytes + offset,
+              &params.valueMap, slice * 64, tile.kvHead, row, page, valuesFull);
     }
   }
 }
 
 // The warpgroup's packed query rows, swizzled as the tensor cores read them.
-template <int kDim>
+template <typename Shape>
 __device__ __forceinline__ void copyWarpgroupQueries(const AttentionParams& p, const PrefillTile& tile,
                                                      unsigned target, int warpgroup) {
-  constexpr int kChunks = kDim / kChunkElements;
+  constexpr int kChunks = Shape::kKeySlices * 8;
+  constexpr int kUnroll = Shape::kIsWide ? 8 : 1;
   const auto* q = static_cast<const Bf16*>(p.q);
+#pragma unroll kUnroll
   for (int i = threadIdx.x % kWarpgroupThreads; i < kWarpgroupRows * kChunks; i += kWarpgroupThreads) {
     const int row = warpgroup * kWarpgroupRows + i / kChunks, chunk = i % kChunks;
     const int packed = tile.firstRow + row, token = packed / p.group;
@@ -106,7 +127,7 @@ __device__ __forceinline__ void copyWarpgroupQueries(const AttentionParams& p, c
     const bool isThere = token < tile.queries.numTokens && chunk * kChunkElements < p.headDim;
     const long long source =
         (tile.queries.firstRow + token) * p.qStride + head * p.headDim + chunk * kChunkElements;
-    copyChunkAsync(target + chunk / 8 * HopperPrefillShape<kDim>::kHalfBytes + row * kSwizzleRowBytes +
+    copyChunkAsync(target + chunk / 8 * Shape::kQuerySliceBytes + row * kSwizzleRowBytes +
                        ((chunk % 8) ^ (row & 7)) * kChunkBytes,
                    q + (isThere ? source : 0), isThere);
   }
@@ -117,19 +138,24 @@ __device__ __forceinline__ void copyWarpgroupQueries(const AttentionParams& p, c
 }
 
 // One warpgroup's view of the tile.
-template <int kDim>
 struct PrefillWarpgroup {
   int warpgroup;
-  bool takesTurns;  // false where it is alone
+  bool takesTurns;
   RowKeys rows;
   unsigned queries, keyTiles, valueTiles;
 };
 
-template <int kDim>
-__device__ __forceinline__ PrefillWarpgroup<kDim> placeWarpgroup(const AttentionParams& p,
-                                                                 const PrefillTile& tile, unsigned shared,
-                                                                 int warpgroup, bool takesTurns) {
-  PrefillWarpgroup<kDim> view;
+// This thread's warpgroup, as kept, or found anew where keeping it would take a register too many.
+template <typename Shape>
+__device__ __forceinline__ int warpgroupOf(int kept) {
+  return Shape::kIsWide ? static_cast<int>(threadIdx.x) / kWarpgroupThreads - 1 : kept;
+}
+
+template <typename Shape>
+__device__ __forceinline__ PrefillWarpgroup placeWarpgroup(const AttentionParams& p, const PrefillTile& tile,
+                                                           unsigned shared, int warpgroup,
+                                                           bool takesTurns) {
+  PrefillWarpgroup view;
   view.warpgroup = warpgroup;
   view.takesTurns = takesTurns;
   const int warpRow =
@@ -144,36 +170,35 @@ __device__ __forceinline__ PrefillWarpgroup<kDim> placeWarpgroup(const Attention
   view.rows.wholeEnd = min(tile.queries.firstPosition + warpRow / p.group + 1, tile.range.end);
   view.rows.wholeBegin = firstKeyOf(p, tile.queries.firstPosition + (warpRow + 15) / p.group);
   view.queries = shared + warpgroup * kWarpgroupRows * kSwizzleRowBytes;
-  view.keyTiles = shared + HopperPrefillShape<kDim>::kTileBytes;
-  view.valueTiles = view.keyTiles + kHopperPrefillStages * HopperPrefillShape<kDim>::kTileBytes;
+  view.keyTiles = shared + Shape::kQueryBytes;
+  view.valueTiles = view.keyTiles + kHopperPrefillStages * Shape::kKeyTileBytes;
   return view;
 }
 
 // Starts scores = Q K^T of one stage.
-template <int kDim>
-__device__ __forceinline__ void startScores(float (&scores)[kHopperPrefillKeys / 8][4],
-                                            const PrefillWarpgroup<kDim>& view, int stage) {
-  using Shape = HopperPrefillShape<kDim>;
+template <typename Shape>
+__device__ __forceinline__ void startScores(float (&scores)[Shape::kKeys / 8][4],
+                                            const PrefillWarpgroup& view, int stage) {
   const unsigned long long queries = describeTile(view.queries, 0);
-  const unsigned long long keys = describeTile(view.keyTiles + stage * Shape::kTileBytes, 0);
+  const unsigned long long keys = describeTile(view.keyTiles + stage * Shape::kKeyTileBytes, 0);
 #pragma unroll
-  for (int step = 0; step < kDim / 16; ++step) {
-    const unsigned offset = (step / 4 * Shape::kHalfBytes + step % 4 * 32) >> 4;
-    multiplyTransposed(scores, queries + offset, keys + offset, step > 0);
+  for (int step = 0; step < Shape::kKeySteps; ++step) {
+    const unsigned queryOffset = (step / 4 * Shape::kQuerySliceBytes + step % 4 * 32) >> 4;
+    const unsigned keyOffset = (step / 4 * Shape::kSliceBytes + step % 4 * 32) >> 4;
+    multiplyTransposed(scores, queries + queryOffset, keys + keyOffset, step > 0);
   }
   commitProducts();
 }
 
 // Starts output += weights * V of one stage.
-template <int kDim>
-__device__ __forceinline__ void startOutput(RunningRows<kDim / 8>& rows,
-                                            const unsigned (&weights)[kHopperPrefillKeys / 16][4],
-                                            const PrefillWarpgroup<kDim>& view, int stage) {
-  using Shape = HopperPrefillShape<kDim>;
+template <typename Shape>
+__device__ __forceinline__ void startOutput(RunningRows<Shape::kValueColumns>& rows,
+                                            const unsigned (&weights)[Shape::kKeys / 16][4],
+                                            const PrefillWarpgroup& view, int stage) {
   const unsigned long long values =
-      describeTile(view.valueTiles + stage * Shape::kTileBytes, Shape::kHalfBytes);
+      describeTile(view.valueTiles + stage * Shape::kValueTileBytes, Shape::kSliceBytes);
 #pragma unroll
-  for (int step = 0; step < kHopperPrefillKeys / 16; ++step) {
+  for (int step = 0; step < Shape::kKeys / 16; ++step) {
     multiplyAddRows(rows.output, weights[step], values + (step * 16 * kSwizzleRowBytes >> 4));
   }
   commitProducts();
@@ -181,46 +206,49 @@ __device__ __forceinline__ void startOutput(RunningRows<kDim / 8>& rows,
 
 // Zeros V rows from `firstRow` on: nobody wrote those keys, and 0 * NaN is not 0. Both warpgroups do it, each
 // before its own use.
-template <int kDim>
-__device__ __forceinline__ void clearRows(unsigned valueTile, int firstRow, int warpgroup) {
+template <typename Shape>
+__device__ __forceinline__ void clearRows(const PrefillWarpgroup& view, int stage, int firstRow) {
   constexpr int kChunks = kSwizzleRowBytes / kChunkBytes;
-  const int numRows = kHopperPrefillKeys - firstRow;
-  for (int i = threadIdx.x % kWarpgroupThreads; i < numRows * kChunks * HopperPrefillShape<kDim>::kHalves;
+  const int numRows = Shape::kKeys - firstRow;
+  for (int i = threadIdx.x % kWarpgroupThreads; i < numRows * kChunks * Shape::kValueSlices;
        i += kWarpgroupThreads) {
-    const unsigned address = valueTile + i / (numRows * kChunks) * HopperPrefillShape<kDim>::kHalfBytes +
-                             firstRow * kSwizzleRowBytes + i % (numRows * kChunks) * kChunkBytes;
+    const unsigned address = view.valueTiles + stage * Shape::kValueTileBytes +
+                             i / (numRows * kChunks) * Shape::kSliceBytes + firstRow * kSwizzleRowBytes +
+                             i % (numRows * kChunks) * kChunkBytes;
     asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(address), "r"(0) : "memory");
   }
   fenceAsyncProxy();
-  waitNamedBarrier(kRowsBarrier + warpgroup, kWarpgroupThreads);
+  waitNamedBarrier(kRowsBarrier + warpgroupOf<Shape>(view.warpgroup), kWarpgroupThreads);
 }
 
-// A computing warpgroup: its rows over all keys of the tile.
-template <int kDim>
+// A computing warpgroup: its rows over all keys of the tile. Behind the barrier of a turn all threads have
+// read the holes of the stage that one of them will release; narrow heads without a turn rely on the products
+// for that, which end together.
+template <typename Shape>
 __device__ __forceinline__ void attendRows(const AttentionParams& p, const PrefillTile& tile,
-                                           const PrefillWarpgroup<kDim>& view, PrefillRing& ring,
-                                           RunningRows<kDim / 8>& rows) {
-  using Shape = HopperPrefillShape<kDim>;
-  constexpr int kKeys = kHopperPrefillKeys;
+                                           const PrefillWarpgroup& view, PrefillRing& ring,
+                                           RunningRows<Shape::kValueColumns>& rows) {
+  constexpr int kKeys = Shape::kKeys;
   const float scale = exponentScale(p);
   const bool leads = threadIdx.x % kWarpgroupThreads == 0;
   const int seqLen = tile.queries.firstPosition + tile.queries.numTokens;
-  const int own = kTurnBarrier + view.warpgroup, other = kTurnBarrier + 1 - view.warpgroup;
+  const bool waitsAlone = Shape::kIsWide && !view.takesTurns;
+  const int own = (waitsAlone ? kRowsBarrier : kTurnBarrier) + warpgroupOf<Shape>(view.warpgroup);
+  const int ownThreads = waitsAlone ? kWarpgroupThreads : 2 * kWarpgroupThreads;
   float scores[kKeys / 8][4], rescale[2];
   unsigned weights[kKeys / 16][4];
   RingPlace keys, values;
   const auto takeTurn = [&] {
-    if (view.takesTurns) waitNamedBarrier(own, 2 * kWarpgroupThreads);
+    if (Shape::kIsWide || view.takesTurns) waitNamedBarrier(own, ownThreads);
   };
   const auto passTurn = [&](int firstKey) {  // after the last block nobody waits for the second one
-    const bool isAwaited = view.warpgroup == 0 || firstKey + kKeys < tile.range.end;
+    const int warpgroup = warpgroupOf<Shape>(view.warpgroup), other = kTurnBarrier + 1 - warpgroup;
+    const bool isAwaited = warpgroup == 0 || firstKey + kKeys < tile.range.end;
     if (view.takesTurns && isAwaited) arriveNamedBarrier(other, 2 * kWarpgroupThreads);
   };
   const auto waitValues = [&](int firstKey) {
     waitBarrier(sharedAddress(&ring.valuesFull[values.stage]), values.parity);
-    if (firstKey + kKeys > seqLen) {
-      clearRows<kDim>(view.valueTiles + values.stage * Shape::kTileBytes, seqLen - firstKey, view.warpgroup);
-    }
+    if (firstKey + kKeys > seqLen) clearRows<Shape>(view, values.stage, seqLen - firstKey);
   };
   const auto waitKeys = [&] {
     waitBarrier(sharedAddress(&ring.keysFull[keys.stage]), keys.parity);
@@ -234,7 +262,7 @@ __device__ __forceinline__ void attendRows(const AttentionParams& p, const Prefi
   unsigned holes = waitKeys();
   takeTurn();
   beginProducts();
-  startScores<kDim>(scores, view, keys.stage);
+  startScores<Shape>(scores, view, keys.stage);
   passTurn(tile.range.begin);
   waitProducts<0>();
   releaseKeys();
@@ -247,8 +275,8 @@ __device__ __forceinline__ void attendRows(const AttentionParams& p, const Prefi
     waitValues(key - kKeys);
     takeTurn();
     beginProducts();
-    startScores<kDim>(scores, view, keys.stage);
-    startOutput<kDim>(rows, weights, view, values.stage);
+    startScores<Shape>(scores, view, keys.stage);
+    startOutput<Shape>(rows, weights, view, values.stage);
     passTurn(key);
     waitProducts<1>();
     releaseKeys();
@@ -262,13 +290,13 @@ __device__ __forceinline__ void attendRows(const AttentionParams& p, const Prefi
   }
   waitValues(key - kKeys);
   beginProducts();
-  startOutput<kDim>(rows, weights, view, values.stage);
+  startOutput<Shape>(rows, weights, view, values.stage);
   waitProducts<0>();
 }
 
-template <int kDim>
+template <typename Shape>
 __device__ __forceinline__ void writeRows(const AttentionParams& p, const PrefillTile& tile,
-                                          RunningRows<kDim / 8>& rows, int warpgroup) {
+                                          RunningRows<Shape::kValueColumns>& rows, int warpgroup) {
   const int lane = threadIdx.x % kWarpSize;
   const bool isPartial = p.numSplits > 1;
   const float scale = exponentScale(p);
@@ -285,7 +313,7 @@ __device__ __forceinline__ void writeRows(const AttentionParams& p, const Prefil
     const float factor = isPartial ? 1.0f : outputScale(p, head, maximum, rows.sum[row]);
     auto* out = static_cast<Bf16*>(p.out) + (tile.queries.firstRow + token) * p.outStride + head * p.vHeadDim;
 #pragma unroll
-    for (int column = 0; column < kDim / 8; ++column) {
+    for (int column = 0; column < Shape::kValueColumns; ++column) {
       const int dim = column * 8 + lane % 4 * 2;
       if (dim >= p.vHeadDim) continue;
       const float pair[2] = {rows.output[column][2 * row] * factor,
@@ -303,11 +331,12 @@ __device__ __forceinline__ void writeRows(const AttentionParams& p, const Prefil
   }
 }
 
-// Grid (splits, KV heads * tiles, sequences). Dynamic shared memory: HopperPrefillShape<kDim>::kSharedBytes.
-template <int kDim>
+// Grid (splits, KV heads * tiles, sequences). Dynamic shared memory: Shape::kSharedBytes.
+template <int kDim, int kValueDim = kDim>
 __global__ void __launch_bounds__(kHopperPrefillThreads, 1)
     hopperPrefillKernel(const __grid_constant__ HopperPrefillParams params) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  using Shape = HopperPrefillShape<kDim, kValueDim>;
   extern __shared__ __align__(128) char memory[];
   __shared__ PrefillRing ring;
   releaseNext();
@@ -339,19 +368,19 @@ __global__ void __launch_bounds__(kHopperPrefillThreads, 1)
   if (threadIdx.x < kWarpgroupThreads) {
     lowerRegisters<kCopyingRegisters>();
     if (threadIdx.x < kWarpSize) {
-      copyKeyBlocks<kDim>(params, tile, shared + HopperPrefillShape<kDim>::kTileBytes, ring);
+      copyKeyBlocks<Shape>(params, tile, shared + Shape::kQueryBytes, ring);
     }
   } else {
     raiseRegisters<kComputingRegisters>();
-    const int warpgroup = threadIdx.x / kWarpgroupThreads - 1;
+    const int warpgroup = warpgroupOf<Shape>(threadIdx.x / kWarpgroupThreads - 1);
     if (warpgroup < numWarpgroups) {
-      copyWarpgroupQueries<kDim>(p, tile, shared, warpgroup);
-      const bool takesTurns = numWarpgroups == kWarpgroups;
+      copyWarpgroupQueries<Shape>(p, tile, shared, warpgroup);
+      const bool takesTurns = Shape::kTakesTurns && numWarpgroups == kWarpgroups;
       if (takesTurns && warpgroup == 1) arriveNamedBarrier(kTurnBarrier, 2 * kWarpgroupThreads);
-      const auto view = placeWarpgroup<kDim>(p, tile, shared, warpgroup, takesTurns);
-      RunningRows<kDim / 8> rows;
-      attendRows<kDim>(p, tile, view, ring, rows);
-      writeRows<kDim>(p, tile, rows, warpgroup);
+      const auto view = placeWarpgroup<Shape>(p, tile, shared, warpgroup, takesTurns);
+      RunningRows<Shape::kValueColumns> rows;
+      attendRows<Shape>(p, tile, view, ring, rows);
+      writeRows<Shape>(p, tile, rows, warpgroup);
     }
   }
 #endif

@@ -33,12 +33,13 @@ int32_t AttentionInstances<kDim>::hopperDecode(const HopperDecodeParams& params)
 
 template <int kDim>
 int32_t AttentionInstances<kDim>::hopperPrefill(dim3 grid, const HopperPrefillParams& params) {
-  if constexpr (kDim <= kHopperPrefillMaxDim) {
-    return launchEarly<hopperPrefillKernel<kDim>>("attention", grid, kHopperPrefillThreads,
-                                                  HopperPrefillShape<kDim>::kSharedBytes, params);
-  } else {
-    return fail(GRANARY_UNSUPPORTED, "attention: head dimension %d", params.p.headDim);
+  constexpr int kNarrow = hopperPrefillValueDim(kDim, 1);
+  if (params.p.vHeadDim <= kNarrow) {
+    return launchEarly<hopperPrefillKernel<kDim, kNarrow>>(
+        "attention", grid, kHopperPrefillThreads, HopperPrefillShape<kDim, kNarrow>::kSharedBytes, params);
   }
+  return launchEarly<hopperPrefillKernel<kDim>>("attention", grid, kHopperPrefillThreads,
+                                                HopperPrefillShape<kDim>::kSharedBytes, params);
 }
 
 }  // namespace granary

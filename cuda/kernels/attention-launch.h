@@ -11,15 +11,12 @@ namespace granary {
 
 constexpr int32_t kDecodeTileRows = 16;
 constexpr int32_t kPrefillTileRows = 64;
-// The copy engine's kernel keeps 128 rows of K, V and outputs on chip: wider heads take the portable one.
-constexpr int32_t kHopperPrefillMaxDim = 128;
 
 template <int kDim>
 struct AttentionInstances {
   static int32_t decode(dim3 grid, int32_t sharedLimit, const AttentionParams& params);
   static int32_t prefill(dim3 grid, const AttentionParams& params);
   static int32_t hopperDecode(const HopperDecodeParams& params);
-  // Only up to kHopperPrefillMaxDim.
   static int32_t hopperPrefill(dim3 grid, const HopperPrefillParams& params);
 };
 

@@ -29,8 +29,8 @@ struct AttentionParams {
   float scale, softcap;
 };
 
-// Splits, and what a tile sees, begin at multiples of this many keys:
-// whole blocks of every kernel, whole boxes of the copy engine.
+// Splits, and what a tile sees, begin at multiples of this many keys: whole boxes of the copy engine, and
+// whole blocks of every kernel but for wide heads.
 constexpr int kSplitAlignment = 128;
 
 struct SequenceQueries {

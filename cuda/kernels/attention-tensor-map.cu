@@ -23,9 +23,9 @@ EncodeTiled findEncodeTiled() {
 
 }  // namespace
 
-int32_t boxRowsOf(int32_t pageSize, int32_t limit) {
-  const int32_t power = pageSize & -pageSize;
-  return power < limit ? power : limit;
+int32_t boxRowsOf(int32_t pageSize, int32_t blockKeys) {
+  const int32_t bits = pageSize | blockKeys;
+  return bits & -bits;
 }
 
 int32_t encodeCacheMap(const CacheLayout& layout, int32_t boxRows, TensorMap& map) {

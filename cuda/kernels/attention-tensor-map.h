@@ -11,8 +11,8 @@ struct CacheLayout {
   int32_t pageSize, numKvHeads, dim;
 };
 
-// Rows of a page that one copy can move, at most `limit`: a power of two that divides the page size.
-int32_t boxRowsOf(int32_t pageSize, int32_t limit);
+// Rows of a page that one copy can move: the largest power of two that divides the page and a block of keys.
+int32_t boxRowsOf(int32_t pageSize, int32_t blockKeys);
 
 // Describes a bf16 cache as [page, row, KV head, dim], in boxes of 64 dims and `boxRows` rows of one head.
 // Pages and dims outside it read as zeros. Touches the host only, so it may run inside a capture.

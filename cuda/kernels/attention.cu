@@ -110,7 +110,9 @@ int32_t launchScalar(const GranaryAttention& a, const AttentionParams& p) {
 
 int32_t launchHopper(const GranaryAttention& a, const AttentionChoice& choice, const AttentionParams& p) {
   const bool isDecode = choice.path == AttentionPath::kHopperDecode;
-  const int32_t boxRows = boxRowsOf(a.pageSize, isDecode ? kUnitKeys : kHopperPrefillKeys);
+  const int32_t valueDim = hopperPrefillValueDim(choice.paddedDim, a.vHeadDim);
+  const int32_t boxRows =
+      boxRowsOf(a.pageSize, isDecode ? kUnitKeys : hopperPrefillKeys(choice.paddedDim, valueDim));
   TensorMap keyMap, valueMap;
   GRANARY_TRY(encodeCacheMap(CacheLayout{a.kCache, a.kPageStrideBytes, a.pageSize, a.numKvHeads, a.headDim},
                              boxRows, keyMap));

@@ -16,6 +16,7 @@ import { hasCard, openCpu, openCuda, testSeed } from "./support/devices";
 
 setDefaultTimeout(60_000); // the oracle is slow on long contexts
 
+const wide = { numQHeads: 16, numKvHeads: 4, headDim: 256, vHeadDim: 256, pageSize: 64 };
 const qwen = { numQHeads: 32, numKvHeads: 8, headDim: 128, vHeadDim: 128, pageSize: 64 };
 
 const gptOss = {
@@ -30,6 +31,40 @@ const gptOss = {
 
 /** Norms of the error: bfloat16 rounds the output once and the weights of the keys once. */
 const bounds: Readonly<Record<string, number>> = { bfloat16: 8e-3, float32: 2e-6 };
+
+/** Prefill whose blocks of keys are no power of two, so that they begin and end inside pages. */
+function wideCorners(headDim: number, vHeadDim: number): Record<string, AttentionShape> {
+  const heads = { ...wide, headDim, vHeadDim };
+  const name = `in prefill with keys of ${headDim} and values of ${vHeadDim}`;
+  return {
+    [`a chunk behind a prefix ${name}`]: { ...heads, seqLens: [2000, 1, 333, 0], queries: [400, 1, 333, 9] },
+    [`splits of a long prefix ${name}`]: { ...heads, seqLens: [6007, 20], queries: [16, 20] },
+    [`a window ${name}`]: { ...heads, seqLens: [900, 700], queries: [900, 300], windowLeft: 100 },
+    [`holes and small pages ${name}`]: {
+      ...heads,
+      pageSize: 16,
+      seqLens: [800, 3000],
+      queries: [100, 50],
+      holes: 0.4,
+    },
+    [`holes, sinks and pages of 48 tokens ${name}`]: {
+      ...heads,
+      pageSize: 48,
+      seqLens: [1500, 40],
+      queries: [200, 40],
+      holes: 0.3,
+      sinks: true,
+    },
+    [`a softcap, a window and pages of 128 tokens ${name}`]: {
+      ...heads,
+      pageSize: 128,
+      seqLens: [700, 900],
+      queries: [1, 600],
+      softcap: 20,
+      windowLeft: 333,
+    },
+  };
+}
 
 const corners: Readonly<Record<string, AttentionShape>> = {
   "one token of context": { ...qwen, seqLens: [1], queries: 1 },
@@ -124,6 +159,10 @@ const corners: Readonly<Record<string, AttentionShape>> = {
   },
   "pages of 128 tokens in prefill": { ...qwen, pageSize: 128, seqLens: [700, 90], queries: [500, 90] },
   "pages of 48 tokens": { ...qwen, pageSize: 48, seqLens: [500, 1000], queries: [300, 1] },
+  ...wideCorners(256, 256),
+  ...wideCorners(192, 192),
+  ...wideCorners(192, 128),
+  "values wider than keys in prefill": { ...wide, headDim: 72, seqLens: [500, 90], queries: [200, 90] },
 };
 
 function randomShape(random: Random): AttentionShape {

@@ -11,6 +11,7 @@ const dims = [
   [64, 64],
   [128, 128],
   [192, 128],
+  [192, 192],
   [256, 256],
 ] as const;
 
@@ -19,6 +20,7 @@ const shapes: readonly AttentionShape[] = dims.flatMap(([headDim, vHeadDim]) => 
   return [
     { ...shape, seqLens: [700, 0, 33], queries: 1, holes: 0.2, sinks: true },
     { ...shape, seqLens: [90, 40], queries: [90, 17], windowLeft: 50, softcap: 20 },
+    { ...shape, seqLens: [1300, 40], queries: [24, 3], holes: 0.2, sinks: true }, // split
   ];
 });
 
