@@ -1,7 +1,7 @@
 /**
  * An engine on the card with a full-size model and made-up weights: decode, prefill, cached prefixes, idle
- * gaps. Prints one line a figure. Run on a machine with a GPU:
- * `bun bench/gpu/engine.ts [--quick] [model directory]`; quick leaves out what runs without overlap or graphs.
+ * gaps. Prints one line a figure. On a machine with a GPU:
+ * `bun bench/gpu/engine.ts [--quick] [model directory]`; quick leaves out overlap and graphs switched off.
  */
 import { join } from "node:path";
 import { Device } from "../../ffi/device";

@@ -221,25 +221,22 @@ __device__ __forceinline__ void clearRows(const PrefillWarpgroup& view, int stag
   waitNamedBarrier(kRowsBarrier + warpgroupOf<Shape>(view.warpgroup), kWarpgroupThreads);
 }
 
-// A computing warpgroup: its rows over all keys of the tile. Behind the barrier of a turn all threads have
-// read the holes of the stage that one of them will release; narrow heads without a turn rely on the products
-// for that, which end together.
+// A computing warpgroup: its rows over all keys of the tile. Every warp releases a stage for itself, once all
+// its lanes have read the holes.
 template <typename Shape>
 __device__ __forceinline__ void attendRows(const AttentionParams& p, const PrefillTile& tile,
                                            const PrefillWarpgroup& view, PrefillRing& ring,
                                            RunningRows<Shape::kValueColumns>& rows) {
   constexpr int kKeys = Shape::kKeys;
   const float scale = exponentScale(p);
-  const bool leads = threadIdx.x % kWarpgroupThreads == 0;
+  const bool leads = threadIdx.x % kWarpSize == 0;
   const int seqLen = tile.queries.firstPosition + tile.queries.numTokens;
-  const bool waitsAlone = Shape::kIsWide && !view.takesTurns;
-  const int own = (waitsAlone ? kRowsBarrier : kTurnBarrier) + warpgroupOf<Shape>(view.warpgroup);
-  const int ownThreads = waitsAlone ? kWarpgroupThreads : 2 * kWarpgroupThreads;
   float scores[kKeys / 8][4], rescale[2];
   unsigned weights[kKeys / 16][4];
   RingPlace keys, values;
   const auto takeTurn = [&] {
-    if (Shape::kIsWide || view.takesTurns) waitNamedBarrier(own, ownThreads);
+    const int own = kTurnBarrier + warpgroupOf<Shape>(view.warpgroup);
+    if (view.takesTurns) waitNamedBarrier(own, 2 * kWarpgroupThreads);
   };
   const auto passTurn = [&](int firstKey) {  // after the last block nobody waits for the second one
     const int warpgroup = warpgroupOf<Shape>(view.warpgroup), other = kTurnBarrier + 1 - warpgroup;
@@ -255,6 +252,7 @@ __device__ __forceinline__ void attendRows(const AttentionParams& p, const Prefi
     return ring.holes[keys.stage];
   };
   const auto releaseKeys = [&] {
+    __syncwarp();
     if (leads) arrive(sharedAddress(&ring.keysEmpty[keys.stage]));
     advance<kHopperPrefillStages>(keys);
   };
@@ -283,6 +281,7 @@ __device__ __forceinline__ void attendRows(const AttentionParams& p, const Prefi
     maskKeys<kKeys>(p, scores, view.rows, key, holes);
     weighKeys<kKeys>(rows, scores, scale, rescale);
     waitProducts<0>();
+    __syncwarp();
     if (leads) arrive(sharedAddress(&ring.valuesEmpty[values.stage]));
     advance<kHopperPrefillStages>(values);
     rescaleOutput(rows, rescale);
@@ -354,13 +353,14 @@ __global__ void __launch_bounds__(kHopperPrefillThreads, 1)
   if (tile.range.begin == tile.range.end) return;
   tile.table = p.pageTable + static_cast<long long>(p.tableRows[tile.seq]) * p.tableWidth;
   const int numWarpgroups = numRows > kWarpgroupRows ? 2 : 1;
+  const int numWarps = numWarpgroups * kWarpgroupThreads / kWarpSize;  // that compute
   const unsigned shared = (sharedAddress(memory) + kSwizzleAlignment - 1) & ~(kSwizzleAlignment - 1);
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < kHopperPrefillStages; ++stage) {
       initBarrier(sharedAddress(&ring.keysFull[stage]), 1);
       initBarrier(sharedAddress(&ring.valuesFull[stage]), 1);
-      initBarrier(sharedAddress(&ring.keysEmpty[stage]), numWarpgroups);
-      initBarrier(sharedAddress(&ring.valuesEmpty[stage]), numWarpgroups);
+      initBarrier(sharedAddress(&ring.keysEmpty[stage]), numWarps);
+      initBarrier(sharedAddress(&ring.valuesEmpty[stage]), numWarps);
     }
     publishBarriers();
   }

@@ -43,7 +43,8 @@ __global__ void rmsNormKernel(const __grid_constant__ RmsNormParams<T, TWeight> 
   float ahead[kRmsNormAhead][kWidth];
 #pragma unroll
   for (int i = 0; i < kRmsNormAhead; ++i) {
-    if (first + i * kStride < p.columns) loadFloats<TWeight, kWidth>(p.weight + first + i * kStride, ahead[i]);
+    const int column = first + i * kStride;
+    if (column < p.columns) loadFloats<TWeight, kWidth>(p.weight + column, ahead[i]);
   }
   waitForPrevious();
   const T* x = p.x + blockIdx.x * p.xStride;
