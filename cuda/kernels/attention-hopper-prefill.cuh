@@ -221,8 +221,7 @@ __device__ __forceinline__ void clearRows(const PrefillWarpgroup& view, int stag
   waitNamedBarrier(kRowsBarrier + warpgroupOf<Shape>(view.warpgroup), kWarpgroupThreads);
 }
 
-// A computing warpgroup: its rows over all keys of the tile. Every warp releases a stage for itself, once all
-// its lanes have read the holes.
+// A computing warpgroup: its rows over all keys of the tile. Every warp releases a stage for itself.
 template <typename Shape>
 __device__ __forceinline__ void attendRows(const AttentionParams& p, const PrefillTile& tile,
                                            const PrefillWarpgroup& view, PrefillRing& ring,
@@ -247,9 +246,10 @@ __device__ __forceinline__ void attendRows(const AttentionParams& p, const Prefi
     waitBarrier(sharedAddress(&ring.valuesFull[values.stage]), values.parity);
     if (firstKey + kKeys > seqLen) clearRows<Shape>(view, values.stage, seqLen - firstKey);
   };
+  // The lane that will release the stage reads for its warp.
   const auto waitKeys = [&] {
     waitBarrier(sharedAddress(&ring.keysFull[keys.stage]), keys.parity);
-    return ring.holes[keys.stage];
+    return __shfl_sync(kFullWarp, leads ? ring.holes[keys.stage] : 0u, 0);
   };
   const auto releaseKeys = [&] {
     __syncwarp();
