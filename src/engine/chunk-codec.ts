@@ -1,36 +1,58 @@
 /**
- * Packs the plain chunks of a step into one integer array,
- * which crosses threads far cheaper than an object each.
+ * Packs the plain chunks of a step into one integer array, which crosses threads far cheaper than an object
+ * each.
  */
 import type { FinishReason, TokenChunk } from "./protocol";
 
 const finishReasons: readonly (FinishReason | undefined)[] = [undefined, "stop", "length", "abort", "error"];
 const numFields = 6;
+const initialChunks = 64;
 const noTokens = new Int32Array();
 
-/** True when a chunk is integers alone. */
-export function isPackable(chunk: TokenChunk): boolean {
-  return (
-    chunk.logprobs === undefined &&
-    chunk.promptLogprobs === undefined &&
-    chunk.error === undefined &&
-    chunk.tokens.length <= 1
-  );
-}
+/** Stands for what a chunk does not have. */
+export const absent = -1;
 
-/** Six integers a chunk: id, choice, token, finish, end token, cached tokens; -1 = absent. */
-export function packChunks(chunks: readonly TokenChunk[]): Int32Array {
-  const packed = new Int32Array(chunks.length * numFields);
-  let at = 0;
-  for (const chunk of chunks) {
-    packed[at++] = chunk.id;
-    packed[at++] = chunk.choice;
-    packed[at++] = chunk.tokens[0] ?? -1;
-    packed[at++] = finishReasons.indexOf(chunk.finish);
-    packed[at++] = chunk.stopTokenId ?? -1;
-    packed[at++] = chunk.cachedTokens ?? -1;
+/** Gathers chunks that are integers alone; six integers each, no object. */
+export class ChunkPacker {
+  #buffer = new Int32Array(initialChunks * numFields);
+  #length = 0;
+
+  get isEmpty(): boolean {
+    return this.#length === 0;
   }
-  return packed;
+
+  /** `token`, `stopTokenId` and `cachedTokens` may be absent. */
+  add(
+    id: number,
+    choice: number,
+    token: number,
+    finish: FinishReason | undefined,
+    stopTokenId: number,
+    cachedTokens: number,
+  ): void {
+    if (this.#length === this.#buffer.length) this.#grow();
+    const [buffer, at] = [this.#buffer, this.#length];
+    buffer[at] = id;
+    buffer[at + 1] = choice;
+    buffer[at + 2] = token;
+    buffer[at + 3] = finishReasons.indexOf(finish);
+    buffer[at + 4] = stopTokenId;
+    buffer[at + 5] = cachedTokens;
+    this.#length += numFields;
+  }
+
+  /** What was added since the last time, in an array of its own. */
+  take(): Int32Array {
+    const packed = this.#buffer.slice(0, this.#length);
+    this.#length = 0;
+    return packed;
+  }
+
+  #grow(): void {
+    const wider = new Int32Array(2 * this.#buffer.length);
+    wider.set(this.#buffer);
+    this.#buffer = wider;
+  }
 }
 
 /** Calls back with each packed chunk, in order. */
@@ -44,10 +66,10 @@ export function unpackChunks(packed: Int32Array, visit: (chunk: TokenChunk) => v
     visit({
       id,
       choice,
-      tokens: token < 0 ? noTokens : Int32Array.of(token),
+      tokens: token === absent ? noTokens : Int32Array.of(token),
       ...(reason === undefined ? {} : { finish: reason }),
-      ...(stopTokenId < 0 ? {} : { stopTokenId }),
-      ...(cachedTokens < 0 ? {} : { cachedTokens }),
+      ...(stopTokenId === absent ? {} : { stopTokenId }),
+      ...(cachedTokens === absent ? {} : { cachedTokens }),
     });
   }
 }

@@ -9,7 +9,6 @@ import type { SchedulerEvent } from "../scheduler/events";
 import type { ExecutionPlan } from "../scheduler/plan";
 import type { IntegrityCheck, Scheduler } from "../scheduler/scheduler";
 import type { ChoiceTable } from "./choice-table";
-import { isPackable, packChunks } from "./chunk-codec";
 import { GaugeCounter } from "./gauge-counter";
 import type { EngineCommand, EngineLimits, EngineMessage, TokenChunk } from "./protocol";
 import { StepOutput } from "./step-output";
@@ -43,7 +42,9 @@ export class Engine {
   readonly #gauges: GaugeCounter;
   /** Everything that happened since the last plan, in order. */
   #events: SchedulerEvent[] = [];
+  /** Chunks that are more than integers, not yet sent. */
   #chunks: TokenChunk[] = [];
+  readonly #output: StepOutput;
   /** Submitted and not collected, oldest first. */
   readonly #plansOut: ExecutionPlan[] = [];
   readonly #collector = new YoungCollector();
@@ -56,6 +57,7 @@ export class Engine {
     this.report = parts.report;
     this.#choices = parts.choices;
     this.#executor = parts.executor;
+    this.#output = new StepOutput(parts.choices);
     this.#gauges = new GaugeCounter(parts.scheduler, parts.clock);
   }
 
@@ -142,10 +144,10 @@ export class Engine {
 
   #post(): void {
     const gauges = this.#gauges.due(!this.hasWork);
-    if (this.#chunks.length === 0 && gauges === undefined) return;
-    const packed = packChunks(this.#chunks.filter(isPackable));
-    const chunks = this.#chunks.filter((chunk) => !isPackable(chunk));
+    if (this.#output.packed.isEmpty && this.#chunks.length === 0 && gauges === undefined) return;
+    const chunks = this.#chunks;
     this.#chunks = [];
+    const packed = this.#output.packed.take();
     this.#parts.post({ kind: "step", packed, chunks, ...(gauges === undefined ? {} : { gauges }) });
   }
 
@@ -201,14 +203,14 @@ export class Engine {
   }
 
   #collect(plan: ExecutionPlan, result: StepResult): void {
-    const output = new StepOutput(this.#choices, plan, result);
+    const output = this.#output;
     this.#events.push({
       kind: "forwardResult",
       planId: result.planId,
       tokenCounts: result.tokenCounts,
       tokens: result.tokens,
     });
-    output.collect();
+    output.collect(plan, result);
     this.#events.push(...output.events);
     this.#chunks.push(...output.chunks);
     this.#gauges.countTokens(output);

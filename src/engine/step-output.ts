@@ -7,11 +7,16 @@ import type { SchedulerEvent } from "../scheduler/events";
 import type { ExecutionPlan, ForwardRow } from "../scheduler/plan";
 import type { Choice } from "./choice";
 import type { ChoiceTable } from "./choice-table";
+import { absent, ChunkPacker } from "./chunk-codec";
 import type { FinishReason, TokenChunk } from "./protocol";
 
 const noTokens = new Int32Array();
 
+/** One for an engine, step after step: a row without extras leaves integers and no object. */
 export class StepOutput {
+  /** Plain chunks of this step. */
+  readonly packed = new ChunkPacker();
+  /** Those with more than integers. */
   readonly chunks: TokenChunk[] = [];
   readonly events: SchedulerEvent[] = [];
   /** Requests whose prompt others can hit from now on. */
@@ -21,29 +26,41 @@ export class StepOutput {
   generationTokens = 0;
   nanAborts = 0;
   readonly #choices: ChoiceTable;
-  readonly #plan: ExecutionPlan;
-  readonly #result: StepResult;
 
-  constructor(choices: ChoiceTable, plan: ExecutionPlan, result: StepResult) {
+  constructor(choices: ChoiceTable) {
     this.#choices = choices;
-    this.#plan = plan;
-    this.#result = result;
   }
 
-  collect(): void {
+  /** Replaces what the step before left. */
+  collect(plan: ExecutionPlan, result: StepResult): void {
+    this.chunks.length = 0;
+    this.events.length = 0;
+    this.publishedRequests.length = 0;
+    this.promptTokens = 0;
+    this.cachedTokens = 0;
+    this.generationTokens = 0;
+    this.nanAborts = 0;
+    const { rows } = plan.forward;
     let next = 0;
-    this.#plan.forward.rows.forEach((row, index) => {
-      const count = this.#result.tokenCounts[index] as number;
-      const token = count > 0 ? (this.#result.tokens[next] as number) : undefined;
+    for (let index = 0; index < rows.length; index++) {
+      const row = rows[index] as ForwardRow;
+      const count = result.tokenCounts[index] as number;
+      const token = count > 0 ? (result.tokens[next] as number) : undefined;
       next += count;
       const choice = this.#choices.byHandle(row.request);
-      if (choice !== undefined) this.#collectRow(row, index, choice, token);
-    });
+      if (choice !== undefined) this.#collectRow(row, choice, token, index, result);
+    }
   }
 
-  #collectRow(row: ForwardRow, index: number, choice: Choice, token: number | undefined): void {
+  #collectRow(
+    row: ForwardRow,
+    choice: Choice,
+    token: number | undefined,
+    index: number,
+    result: StepResult,
+  ): void {
     const { request } = choice;
-    const promptLogprobs = this.#result.promptLogprobs.get(index);
+    const promptLogprobs = result.promptLogprobs.get(index);
     const isFirst = !choice.hasReported;
     if (row.isFirstDecode) this.publishedRequests.push(request.id);
     if (token === undefined && promptLogprobs === undefined && !isFirst) return;
@@ -54,19 +71,24 @@ export class StepOutput {
       this.cachedTokens += cachedTokens;
     }
     const end = token === undefined ? undefined : this.#take(choice, token);
-    const keeps = token !== undefined && token >= 0 && request.stop.maxTokens > 0;
-    const logprobs = keeps ? this.#result.logprobs.get(index) : undefined;
-    this.chunks.push({
-      id: request.id,
-      choice: choice.index,
-      tokens: keeps ? Int32Array.of(token) : noTokens,
-      ...(end === undefined ? {} : { finish: end }),
-      ...(end === "stop" && token !== undefined ? { stopTokenId: token } : {}),
-      ...(end === "error" ? { error: "the model produced no finite logits for this request" } : {}),
-      ...(isFirst ? { cachedTokens } : {}),
-      ...(logprobs === undefined ? {} : { logprobs }),
-      ...(promptLogprobs === undefined ? {} : { promptLogprobs }),
-    });
+    const kept = token !== undefined && token >= 0 && request.stop.maxTokens > 0 ? token : absent;
+    const logprobs = kept === absent ? undefined : result.logprobs.get(index);
+    const stopTokenId = end === "stop" && token !== undefined ? token : absent;
+    if (logprobs === undefined && promptLogprobs === undefined && end !== "error") {
+      this.packed.add(request.id, choice.index, kept, end, stopTokenId, isFirst ? cachedTokens : absent);
+    } else {
+      this.chunks.push({
+        id: request.id,
+        choice: choice.index,
+        tokens: kept === absent ? noTokens : Int32Array.of(kept),
+        ...(end === undefined ? {} : { finish: end }),
+        ...(stopTokenId === absent ? {} : { stopTokenId }),
+        ...(end === "error" ? { error: "the model produced no finite logits for this request" } : {}),
+        ...(isFirst ? { cachedTokens } : {}),
+        ...(logprobs === undefined ? {} : { logprobs }),
+        ...(promptLogprobs === undefined ? {} : { promptLogprobs }),
+      });
+    }
     if (end !== undefined) this.#end(choice, end);
   }
 

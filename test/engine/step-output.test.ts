@@ -1,7 +1,8 @@
 /** What a step's result means: chunks for readers, events for the scheduler, requests that others can hit. */
 import { describe, expect, test } from "bun:test";
 import { ChoiceTable } from "../../src/engine/choice-table";
-import type { LogprobRows } from "../../src/engine/protocol";
+import { unpackChunks } from "../../src/engine/chunk-codec";
+import type { LogprobRows, TokenChunk } from "../../src/engine/protocol";
 import { StepOutput } from "../../src/engine/step-output";
 import type { StepResult } from "../../src/executor/model-executor";
 import type { ForwardRow } from "../../src/scheduler/plan";
@@ -33,7 +34,7 @@ function collect(
   rows: readonly ForwardRow[],
   sampled: readonly (number | undefined)[],
   more: Partial<StepResult> = {},
-): StepOutput {
+) {
   const plan = planOf(rows.map((row) => ({ row, changes: [] })));
   const result: StepResult = {
     planId: 1,
@@ -43,9 +44,13 @@ function collect(
     promptLogprobs: new Map(),
     ...more,
   };
-  const output = new StepOutput(table, plan, result);
-  output.collect();
-  return output;
+  const output = new StepOutput(table);
+  output.collect(plan, result);
+  const chunks: TokenChunk[] = [];
+  unpackChunks(output.packed.take(), (chunk) => chunks.push(chunk));
+  const { events, publishedRequests, promptTokens, cachedTokens, generationTokens, nanAborts } = output;
+  const counts = { promptTokens, cachedTokens, generationTokens, nanAborts };
+  return { ...counts, events, publishedRequests, chunks: [...chunks, ...output.chunks] };
 }
 
 const logprobRows = (begin: number): LogprobRows => ({
