@@ -118,6 +118,9 @@ export const integrityCheckBlocks = 4096;
 /** Rows of plans after which the engine collects its young garbage, which then takes a fraction of a ms. */
 export const rowsPerCollection = 16_384;
 
+/** Bytes of old garbage that the engine lets lie, beside as much as lives, until it collects all. */
+export const maxOldGarbageBytes = 32 * 1024 * 1024;
+
 /** Milliseconds between two signs of life while weights are loaded. */
 export const progressIntervalMs = 1000;
 

@@ -2,7 +2,7 @@
  * Runs a scheduler the way a driver does and times it: the
  * plan, then the feed-back of one token a row and of finishes.
  */
-import { YoungCollector } from "../../src/engine/young-collector";
+import { StepCollector } from "../../src/engine/step-collector";
 import type { RequestSpec, SchedulerConfig } from "../../src/scheduler/config";
 import type { Finish, ForwardResult, SchedulerEvent } from "../../src/scheduler/events";
 import { Scheduler } from "../../src/scheduler/scheduler";
@@ -63,7 +63,7 @@ export class Rig {
     { length: maxRows },
     (): Mutable<Finish> => ({ kind: "finish", request: 0 }),
   );
-  readonly #collector = new YoungCollector();
+  readonly #collector = new StepCollector();
   /** Time of all submissions and rounds. */
   totalUs = 0;
   hitTokens = 0;

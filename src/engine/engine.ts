@@ -11,8 +11,8 @@ import type { IntegrityCheck, Scheduler } from "../scheduler/scheduler";
 import type { ChoiceTable } from "./choice-table";
 import { GaugeCounter } from "./gauge-counter";
 import type { EngineCommand, EngineLimits, EngineMessage, TokenChunk } from "./protocol";
+import { StepCollector } from "./step-collector";
 import { StepOutput } from "./step-output";
-import { YoungCollector } from "./young-collector";
 
 /** Monotonic milliseconds. */
 export type Clock = () => number;
@@ -47,7 +47,7 @@ export class Engine {
   readonly #output: StepOutput;
   /** Submitted and not collected, oldest first. */
   readonly #plansOut: ExecutionPlan[] = [];
-  readonly #collector = new YoungCollector();
+  readonly #collector = new StepCollector();
   #isChecked = true;
   #check: IntegrityCheck | undefined;
 
