@@ -136,3 +136,9 @@ export const maxWholeVocabularyLogprobs = 16 * 1024 * 1024;
 
 /** New prompts that one round tries in vain before it leaves the rest of the queue to the next one. */
 export const maxAdmissionAttemptsPerRound = 512;
+
+/** Prefix pages that a round looks up in vain, about a ms; one that must be hashed first counts eightfold. */
+export const maxAdmissionWorkPerRound = 16_384;
+
+/** Share of both that goes to the head of the queue when the round before did not reach its end. */
+export const headShareOfAttempts = 0.5;

@@ -233,10 +233,8 @@ __device__ __forceinline__ void attendRows(const AttentionParams& p, const Prefi
   float scores[kKeys / 8][4], rescale[2];
   unsigned weights[kKeys / 16][4];
   RingPlace keys, values;
-  const auto takeTurn = [&] {
-    const int own = kTurnBarrier + warpgroupOf<Shape>(view.warpgroup);
-    if (view.takesTurns) waitNamedBarrier(own, 2 * kWarpgroupThreads);
-  };
+  const int own = kTurnBarrier + warpgroupOf<Shape>(view.warpgroup);
+  const auto takeTurn = [&] { if (view.takesTurns) waitNamedBarrier(own, 2 * kWarpgroupThreads); };
   const auto passTurn = [&](int firstKey) {  // after the last block nobody waits for the second one
     const int warpgroup = warpgroupOf<Shape>(view.warpgroup), other = kTurnBarrier + 1 - warpgroup;
     const bool isAwaited = warpgroup == 0 || firstKey + kKeys < tile.range.end;

@@ -4,8 +4,10 @@
  */
 import { broken, demand, refuse } from "../assert";
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
+import { maxInt32 } from "../limits";
 import type { ExtendResult, Finish, ForwardResult, RemotePrefillDone, SchedulerEvent } from "./events";
 import type { PlanRing } from "./plan-ring";
+import type { RowBuffer } from "./plan-rows";
 import { type Request, requestState, requestStateNames } from "./request";
 import type { RequestBook } from "./request-book";
 import type { RequestReleaser } from "./request-releaser";
@@ -87,7 +89,7 @@ export class EventHandler {
       case "updateReserve":
         if (request.state === requestState.finished) return;
         this.#admitOnly(request, event.kind, requestState.decoding);
-        demand(event.numTokens >= 0, "invalidArgument", "Scheduler: a reserve must not be negative");
+        demandCount(event.numTokens, "a reserve");
         request.decodeReserveTokens = event.numTokens;
         return;
       case "bootstrapped":
@@ -113,10 +115,7 @@ export class EventHandler {
       refuse("unknownPlan", `Scheduler: plan ${planId} awaits no results`);
     if (plan === undefined) return;
     const { rows } = plan.forward;
-    if (tokenCounts.length < rows.length) {
-      const reason = `plan ${planId} has ${rows.length} rows, results came for ${tokenCounts.length}`;
-      refuse("invalidArgument", `Scheduler: ${reason}`);
-    }
+    this.#checkResult(planId, rows, tokenCounts, tokens);
     plan.hasResults = true;
     const width = this.#settings.decodeInputTokens;
     let at = 0;
@@ -137,6 +136,32 @@ export class EventHandler {
     }
   }
 
+  /** All that can be wrong with a result, before any of it lands. */
+  #checkResult(
+    planId: number,
+    rows: readonly RowBuffer[],
+    tokenCounts: Int32Array,
+    tokens: Int32Array,
+  ): void {
+    if (tokenCounts.length < rows.length) {
+      const reason = `plan ${planId} has ${rows.length} rows, results came for ${tokenCounts.length}`;
+      refuse("invalidArgument", `Scheduler: ${reason}`);
+    }
+    let numTokens = 0;
+    for (let i = 0; i < rows.length; i++) {
+      const { source, isPrefill, completesPrompt, admissionSerial } = rows[i];
+      const count = tokenCounts[i];
+      if (count < 0) refuse("invalidArgument", `Scheduler: row ${i} of plan ${planId} has ${count} tokens`);
+      numTokens += count;
+      const isLive = source?.holdsBlocks === true && source.admissionSerial === admissionSerial;
+      if (isLive && count > 0 && isPrefill && !completesPrompt) this.#refuseToken(source);
+    }
+    if (numTokens > tokens.length) {
+      const reason = `results of plan ${planId} name ${numTokens} tokens, ${tokens.length} came`;
+      refuse("invalidArgument", `Scheduler: ${reason}`);
+    }
+  }
+
   #extendResult(request: Request, { tokens, specCandidates }: ExtendResult): void {
     const { state } = request;
     if (state === requestState.finished) return;
@@ -149,15 +174,17 @@ export class EventHandler {
 
   /** One result of the request is in. */
   #landed(request: Request, numTokens: number): void {
-    if (request.state === requestState.prefilling && numTokens > 0) {
-      const reason = `request ${request.id} got a token for a chunk that does not complete its prompt`;
-      refuse("invalidTransition", `Scheduler: ${reason}`);
-    }
+    if (request.state === requestState.prefilling && numTokens > 0) this.#refuseToken(request);
     if (request.resultsInFlight <= 0) broken(`request ${request.id} got a result that nobody waits for`);
     request.resultsInFlight--;
     if (request.state === requestState.prefillAwaitingResult && numTokens > 0) {
       this.#book.moveTo(request, requestState.prefillDone);
     }
+  }
+
+  #refuseToken(request: Request): never {
+    const reason = `request ${request.id} got a token for a chunk that does not complete its prompt`;
+    refuse("invalidTransition", `Scheduler: ${reason}`);
   }
 
   #finish(request: Request, { keptTokens }: Finish): void {
@@ -167,7 +194,10 @@ export class EventHandler {
       refuse("transferInFlight", `Scheduler: ${reason}`);
     }
     if (!this.canFinish(request)) this.#refuseEvent(request, "finish");
-    if (keptTokens !== undefined) this.#cut(request, keptTokens);
+    if (keptTokens !== undefined) {
+      demandCount(keptTokens, "keptTokens of a finish");
+      this.#cut(request, keptTokens);
+    }
     this.#releaser.finish(request);
   }
 
@@ -209,4 +239,9 @@ export class EventHandler {
     const reason = `${event} is not admitted for request ${request.id} in state`;
     refuse("invalidTransition", `Scheduler: ${reason} ${requestStateNames[request.state]}`);
   }
+}
+
+function demandCount(value: number, name: string): void {
+  if (!Number.isInteger(value) || value < 0 || value > maxInt32)
+    refuse("invalidArgument", `Scheduler: ${name} must be an int32 of at least 0`);
 }

@@ -197,17 +197,22 @@ export class Rounds {
     if (this.#scan.firstShort !== undefined) round.blockedBy(this.#scan.firstShort);
     while (request !== undefined && this.#scan.mayTry) {
       const next: Request | undefined = request.next;
+      const { numComputed } = request.chain;
       if (round.isFull || !this.#admissions.hasFreeSlot) return;
       if (!canEveryGroupGetABlock(this.#coordinator)) {
         round.blockedBy(this.#book.newPrompts.first ?? request);
         return;
       }
       const outcome = this.chunk(request, round);
-      if (outcome === "scheduled") this.#scan.forget();
-      else this.#scan.refused(request, outcome === "short");
       if (outcome === "short") round.blockedBy(request);
-      if (outcome === "scheduled" && request.state === requestState.prefilling) return;
-      request = next;
+      if (outcome === "scheduled") {
+        this.#scan.admitted(next);
+        if (request.state === requestState.prefilling) return;
+        request = next;
+      } else {
+        const hashedPages = request.chain.numComputed - numComputed;
+        request = this.#scan.refused(request, outcome === "short", request.chain.numComputed, hashedPages);
+      }
     }
   }
 }

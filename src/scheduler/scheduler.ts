@@ -80,7 +80,7 @@ export class Scheduler {
     });
     this.#book = new RequestBook(settings.specs.length, settings.maxBatchSize);
     this.#slots = new RequestSlots(settings.maxBatchSize);
-    this.#plans = new PlanRing(settings.overlapScheduleDepth + 2, settings.specs.length);
+    this.#plans = new PlanRing(settings.overlapScheduleDepth, settings.specs.length);
     const admissions = new Admissions(settings, this.#coordinator, this.#book, this.#slots, this.#kvEvents);
     this.#rounds = new Rounds(settings, this.#coordinator, this.#book, admissions);
     this.#releaser = new RequestReleaser(
@@ -258,6 +258,8 @@ export class Scheduler {
 
   /** 64-digit hex hashes of the prompt's matchable prefix pages. */
   prefixHashesForTokens(tokens: Int32Array, namespaceRoot?: Uint8Array): readonly string[] {
+    if (namespaceRoot !== undefined && namespaceRoot.length !== 32)
+      refuse("invalidArgument", "Scheduler: a namespaceRoot must have 32 bytes");
     return this.#storage.prefixHashesForTokens(tokens, namespaceRoot);
   }
 
@@ -320,11 +322,8 @@ export class Scheduler {
   #isAnythingOutstanding(): boolean {
     const { tier } = this.#coordinator;
     if (tier !== undefined && (tier.numLoadsInFlight > 0 || tier.numStoresInFlight > 0)) return true;
-    for (const request of this.#book.all()) {
-      if (request.resultsInFlight > 0 || request.state === requestState.bootstrapping) return true;
-      if (this.#events.isTransferInFlight(request)) return true;
-    }
-    return false;
+    if (this.#book.countOf(requestState.bootstrapping) > 0 || this.#isAnyTransferInFlight()) return true;
+    return this.#book.hasResultsOut;
   }
 
   #isAnyTransferInFlight(): boolean {

@@ -1,4 +1,4 @@
-/** When garbage is collected: the young by the rows worked on, the old when it weighs more than what lives. */
+/** When garbage is collected: the young by the rows worked on, the old when it outweighs what lives. */
 
 import { heapSize } from "bun:jsc";
 import { describe, expect, test } from "bun:test";

@@ -71,6 +71,39 @@ describe("an event that a state does not admit", () => {
     d.result("a");
   });
 
+  for (const [what, tokenCounts, numTokens, code] of [
+    ["a token for a chunk in the middle of a prompt", [1, 1], 2, "invalidTransition"],
+    ["more tokens than came", [2, 0], 1, "invalidArgument"],
+    ["a negative number of tokens", [-1, 0], 1, "invalidArgument"],
+    ["fewer rows than the plan has", [1], 1, "invalidArgument"],
+  ] as const) {
+    test(`a result that names ${what} is refused whole, and the right one still lands`, () => {
+      const d = new Driver({ P: 2, pool: 31, T: 8, groups: [F(2)] });
+      d.submit("whole", tokens(3));
+      d.submit("part", tokens(20, 50));
+      const { planId, forward } = d.plan();
+      expect(forward.rows.map(({ completesPrompt }) => completesPrompt)).toEqual([true, false]);
+      const result = (counts: readonly number[], values: readonly number[]): SchedulerEvent => ({
+        kind: "forwardResult",
+        planId,
+        tokenCounts: Int32Array.from(counts),
+        tokens: Int32Array.from(values),
+      });
+      expectRefused(d, result(tokenCounts, tokens(numTokens)), code);
+      d.send(result([1, 0], [9]));
+      expect(d.scheduler.tokenCountOf(d.handle("whole"))).toBe(4);
+      expect(d.scheduler.tokenCountOf(d.handle("part"))).toBe(20);
+    });
+  }
+
+  for (const value of [-1, 0.5, Number.NaN, 2 ** 31]) {
+    test(`a count of ${value} is refused and changes nothing`, () => {
+      const d = inStage("decoding");
+      expectRefused(d, { kind: "finish", request: 1, keptTokens: value }, "invalidArgument");
+      expectRefused(d, { kind: "updateReserve", request: 1, numTokens: value }, "invalidArgument");
+    });
+  }
+
   test("results for a plan that was never built, or twice, are refused", () => {
     const d = new Driver({ P: 2, pool: 31, groups: [F(2)] });
     d.submit("a", tokens(4));

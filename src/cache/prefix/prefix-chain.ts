@@ -23,7 +23,9 @@ export class PrefixChain {
    * namespace.
    */
   start(namespaceRoot: Uint8Array | undefined): void {
-    this.#root = namespaceRoot === undefined ? undefined : new Int32Array(namespaceRoot.slice().buffer);
+    // Copied byte by byte: a view of a shared buffer must not bring its surroundings along.
+    this.#root =
+      namespaceRoot === undefined ? undefined : new Int32Array(Uint8Array.from(namespaceRoot).buffer);
   }
 
   get numComputed(): number {
