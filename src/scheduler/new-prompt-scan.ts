@@ -1,7 +1,8 @@
 /**
  * Walks the queue of new prompts without asking again what was answered: a prompt that did not get in under
- * some state of the books and some budget does not get in under the same. A round does a bounded part. When the books move before a walk is through, the next one begins with the head of the queue again, but
- * goes on behind where the last one stopped: who waits far back is tried too, however long the queue is.
+ * some state of the books and some budget does not get in under the same. A round does a bounded part of it.
+ * When the books move before a walk is through, the next begins with the head of the queue again, but goes on
+ * behind where the last one stopped: who waits far back is tried too, however long the queue is.
  */
 import { headShareOfAttempts, maxAdmissionAttemptsPerRound, maxAdmissionWorkPerRound } from "../limits";
 import type { Request } from "./request";
