@@ -142,3 +142,6 @@ export const maxAdmissionWorkPerRound = 16_384;
 
 /** Share of both that goes to the head of the queue when the round before did not reach its end. */
 export const headShareOfAttempts = 0.5;
+
+/** Rows of one step: the scheduler has a slot and each plan storage for as many. */
+export const maxBatchRows = 65_536;

@@ -57,6 +57,14 @@ export class RowBuffer implements ForwardRow {
     this.storageHitTokens = 0;
     return this;
   }
+
+  /** Lets go of the request and its prompt, once nobody can see the row. */
+  clear(): void {
+    this.source = undefined;
+    this.requestId = "";
+    this.tokens = noTokens;
+    this.specCandidates = noCandidates;
+  }
 }
 
 export class TableChangesBuffer implements GroupTableChanges {
@@ -126,6 +134,8 @@ export class BatchBuffer implements ForwardBatch {
   /** Rows in the order in which they were added; those from #numUsed on wait to be used again. */
   readonly #pool: RowBuffer[] = [];
   #numUsed = 0;
+  /** Rows used until the last finish, which still refer to requests. */
+  #numReferring = 0;
   #numPrefillRows = 0;
 
   constructor(numGroups: number) {
@@ -164,6 +174,8 @@ export class BatchBuffer implements ForwardBatch {
     const { rows } = this;
     // An array emptied and filled anew would give its storage back and take new storage, round by round.
     if (rows.length > this.#numUsed) rows.length = this.#numUsed;
+    for (let i = this.#numUsed; i < this.#numReferring; i++) this.#pool[i].clear();
+    this.#numReferring = this.#numUsed;
     while (rows.length < this.#numUsed) rows.push(this.#pool[rows.length]);
     let nextPrefill = 0;
     let nextDecode = this.#numPrefillRows;

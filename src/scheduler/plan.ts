@@ -1,7 +1,8 @@
 /**
  * What one scheduling round decided, as data for an executor. Plans live in a ring of overlapScheduleDepth +
- * 2: a plan and everything it refers to stays as it is until its results were fed back, and is overwritten
- * later. Readers never write. `docs/scheduler.md` says how a plan is carried out.
+ * 2: a plan and everything it refers to stays as it is until its results were fed back, whatever becomes of
+ * its requests meanwhile, and is overwritten later. Readers never write. `docs/scheduler.md` says how a plan
+ * is carried out.
  */
 import type { BlockId } from "../cache/core/ids";
 import type { LoadBackOp, TransferOp, WriteBackOp } from "../cache/tier/transfer-types";

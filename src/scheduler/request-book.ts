@@ -46,6 +46,14 @@ export class RequestBook {
     return count;
   }
 
+  /**
+   * A forward row's result is out, the handed-over prompts of a prefill worker apart. Looks at requests that
+   * hold blocks only, of which there are no more than slots, however many wait.
+   */
+  get hasResultsOut(): boolean {
+    return awaitsResult(this.prefilling) || awaitsResult(this.decodable);
+  }
+
   countOf(state: RequestState): number {
     return this.#counts[state];
   }
@@ -133,4 +141,11 @@ export class RequestBook {
         return undefined;
     }
   }
+}
+
+function awaitsResult(queue: RequestQueue): boolean {
+  for (let request = queue.first; request !== undefined; request = request.next) {
+    if (request.resultsInFlight > 0) return true;
+  }
+  return false;
 }

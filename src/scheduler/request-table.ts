@@ -1,15 +1,16 @@
 /**
- * Live requests by a key, id or handle: open addressing that grows by doubling. A Map makes a new table every
- * few requests that come and go, and each of those keeps its successor alive until the next full collection.
+ * Live requests by a key, id or handle: open addressing that doubles, and shrinks after a burst. A Map makes
+ * a new table every few requests that come and go, and each of those keeps its successor alive until the next
+ * full collection.
  */
 import type { Request } from "./request";
 
-const smallestCapacity = 64;
+const smallestNumSlots = 64;
 
 export class RequestTable<Key extends string | number> {
   readonly #keyOf: (request: Request) => Key;
-  #slots: (Request | undefined)[] = emptySlots(smallestCapacity);
-  #hashes = new Int32Array(smallestCapacity);
+  #slots: (Request | undefined)[] = emptySlots(smallestNumSlots);
+  #hashes = new Int32Array(smallestNumSlots);
   #size = 0;
 
   constructor(keyOf: (request: Request) => Key) {
@@ -18,6 +19,22 @@ export class RequestTable<Key extends string | number> {
 
   get size(): number {
     return this.#size;
+  }
+
+  /** Requests that it has room for before it grows. */
+  get capacity(): number {
+    return this.#slots.length / 2;
+  }
+
+  /** The most slots in a row without a gap: what a search may have to walk. For tests and tools. */
+  get longestRun(): number {
+    let longest = 0;
+    let run = 0;
+    for (const request of this.#slots) {
+      run = request === undefined ? 0 : run + 1;
+      if (run > longest) longest = run;
+    }
+    return longest;
   }
 
   get(key: Key): Request | undefined {
@@ -32,7 +49,7 @@ export class RequestTable<Key extends string | number> {
 
   /** Adds a request whose key is not in the table. */
   add(request: Request): void {
-    if (this.#size * 2 >= this.#slots.length) this.#grow();
+    if (this.#size * 2 >= this.#slots.length) this.#resize(this.#slots.length * 2);
     this.#put(request, hashOf(this.#keyOf(request)));
     this.#size++;
   }
@@ -53,6 +70,8 @@ export class RequestTable<Key extends string | number> {
     }
     slots[gap] = undefined;
     this.#size--;
+    // Far below the size at which it grew, so that a steady coming and going moves nothing.
+    if (slots.length > smallestNumSlots && this.#size * 8 < slots.length) this.#resize(slots.length / 2);
   }
 
   /** Every request, in no order that means anything. */
@@ -68,11 +87,11 @@ export class RequestTable<Key extends string | number> {
     this.#hashes[slot] = hash;
   }
 
-  #grow(): void {
+  #resize(capacity: number): void {
     const slots = this.#slots;
     const hashes = this.#hashes;
-    this.#slots = emptySlots(slots.length * 2);
-    this.#hashes = new Int32Array(slots.length * 2);
+    this.#slots = emptySlots(capacity);
+    this.#hashes = new Int32Array(capacity);
     for (let slot = 0; slot < slots.length; slot++) {
       const request = slots[slot];
       if (request !== undefined) this.#put(request, hashes[slot]);
@@ -84,10 +103,14 @@ function emptySlots(capacity: number): (Request | undefined)[] {
   return new Array<Request | undefined>(capacity).fill(undefined);
 }
 
-/** Handles are issued in sequence, so their low bits are a good hash as they are. */
+/**
+ * Handles are issued in sequence: as they are, those of a queue would lie in one long run of slots that every
+ * search behind it walks to the end. So are ids that end in a number, nearly.
+ */
 function hashOf(key: string | number): number {
-  if (typeof key === "number") return key | 0;
   let hash = 0x811c9dc5 | 0;
-  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
-  return hash ^ (hash >>> 15);
+  if (typeof key === "number") hash = key;
+  else for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
+  const mixed = Math.imul(hash ^ (hash >>> 16), 0x9e3779b1);
+  return mixed ^ (mixed >>> 15);
 }

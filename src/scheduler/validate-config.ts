@@ -3,10 +3,23 @@
  * message it gives. Nothing is built before it has passed.
  */
 import { demand } from "../assert";
-import { maxInt32 } from "../limits";
-import type { CacheGroupConfig, SchedulerConfig } from "./config";
+import { maxBatchRows, maxInt32 } from "../limits";
+import type {
+  CacheGroupConfig,
+  CacheGroupFamily,
+  CacheGroupRetention,
+  CacheGroupTransferPolicy,
+  SchedulerConfig,
+  SchedulerRole,
+} from "./config";
 
 const code = "invalidArgument";
+
+/** The words that may stand in a configuration; whatever reads it takes any other for the default. */
+const roles: readonly SchedulerRole[] = ["fused", "prefill", "decode"];
+const families: readonly CacheGroupFamily[] = ["history", "state"];
+const retentions: readonly CacheGroupRetention[] = ["fullHistory", "slidingWindow"];
+const transferPolicies: readonly CacheGroupTransferPolicy[] = ["unspecified", "fullSuffix", "latestSnapshot"];
 
 /** The rules that size a request; they need no page counts, so that a pool can be sized before it exists. */
 export function validateCapacityInputs(config: SchedulerConfig): void {
@@ -16,6 +29,8 @@ export function validateCapacityInputs(config: SchedulerConfig): void {
   check(isCount(p) && p > 0, "prefixGranularity must be positive");
   check(config.cacheGroups.length > 0, "at least one cache group is needed");
   check(isCount(config.maxBatchSize), "maxBatchSize must not be negative");
+  check(config.maxBatchSize <= maxBatchRows, `maxBatchSize must be at most ${maxBatchRows}`);
+  check(isOneOf(config.role, roles), mustBeOneOf("role", roles));
   check(isCount(decodeInputTokens), "decodeInputTokens must not be negative");
   check(isCount(maxScheduledTokens) && maxScheduledTokens > 0, "maxScheduledTokens must be positive");
   const decodesHere = (config.role ?? "fused") === "fused";
@@ -64,6 +79,7 @@ function validateGroup(group: CacheGroupConfig, config: SchedulerConfig): void {
   const packing = group.cacheBlocksPerLcmBlock ?? 1;
   const shards = group.shardCount ?? 1;
   demand(group.groupId !== "", code, "Cache group: groupId must not be empty");
+  validateWords(group);
   checkGroup(
     isCount(group.blockGranularity) && group.blockGranularity > 0,
     group,
@@ -96,6 +112,13 @@ function validateGroup(group: CacheGroupConfig, config: SchedulerConfig): void {
   checkGroup(fitsState, group, "maxScheduledTokens must be at least prefixGranularity with a state group");
 }
 
+function validateWords(group: CacheGroupConfig): void {
+  checkGroup(isOneOf(group.family, families), group, mustBeOneOf("family", families));
+  checkGroup(isOneOf(group.retention, retentions), group, mustBeOneOf("retention", retentions));
+  const isPolicy = isOneOf(group.transferPolicy, transferPolicies);
+  checkGroup(isPolicy, group, mustBeOneOf("transferPolicy", transferPolicies));
+}
+
 function validateReplay(config: SchedulerConfig): void {
   const replayed = config.cacheGroups.filter((group) => group.replayable === true);
   if (replayed.length === 0) return;
@@ -106,6 +129,14 @@ function validateReplay(config: SchedulerConfig): void {
   );
   const hasState = config.cacheGroups.some((group) => group.family === "state");
   check(!hasState, "a state group cannot stand beside a replayable group");
+}
+
+function isOneOf(word: string | undefined, words: readonly string[]): boolean {
+  return word === undefined || words.includes(word);
+}
+
+function mustBeOneOf(field: string, words: readonly string[]): string {
+  return `${field} must be ${words.map((word) => `"${word}"`).join(" or ")}`;
 }
 
 function isCount(value: number): boolean {

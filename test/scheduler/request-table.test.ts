@@ -34,3 +34,55 @@ describe("a table of requests", () => {
     );
   });
 });
+
+const requestOf = (handle: number, requestId = "") =>
+  new Request(handle, { requestId, tokens: Int32Array.of(1) }, 1);
+
+describe("the way a search walks", () => {
+  const steps = { "one after another": 1, "every other": 2, "one in 64": 64, "one in 4096": 4096 };
+  for (const [name, step] of Object.entries(steps)) {
+    test(`is short however many handles wait, ${name}`, () => {
+      const table = new RequestTable((request) => request.handle);
+      for (let i = 1; i <= 16_383; i++) table.add(requestOf(i * step));
+      expect(table.longestRun).toBeLessThan(160);
+    });
+  }
+
+  const ids = {
+    "count up": (i: number) => `${i}/0`,
+    "count up by siblings": (i: number) => `${i >> 3}/${i & 7}`,
+    "are padded": (i: number) => `c${String(i).padStart(6, "0")}.t1`,
+  };
+  for (const [name, idOf] of Object.entries(ids)) {
+    test(`is short however many requests wait whose ids ${name}`, () => {
+      const table = new RequestTable((request) => request.id);
+      for (let i = 1; i <= 16_383; i++) table.add(requestOf(i, idOf(i)));
+      expect(table.longestRun).toBeLessThan(160);
+    });
+  }
+});
+
+describe("the room of a table", () => {
+  test("follows a burst down again, and stands still while few come and go", () => {
+    const table = new RequestTable((request) => request.handle);
+    const atFirst = table.capacity;
+    const burst = Array.from({ length: 20_000 }, (_, i) => requestOf(i + 1));
+    for (const request of burst) table.add(request);
+    expect(table.capacity).toBeGreaterThanOrEqual(20_000);
+    for (const request of burst.slice(100)) table.remove(request);
+    expect(table.capacity).toBeLessThanOrEqual(8 * 100);
+    expect(burst.every((request, i) => table.get(request.handle) === (i < 100 ? request : undefined))).toBe(
+      true,
+    );
+    const small = table.capacity;
+    for (let round = 0; round < 50; round++) {
+      table.remove(burst[round]);
+      expect(table.capacity).toBe(small);
+      table.add(burst[round]);
+      expect(table.capacity).toBe(small);
+    }
+    for (const request of burst.slice(0, 100)) table.remove(request);
+    expect(table.capacity).toBe(atFirst);
+    expect(table.size).toBe(0);
+  });
+});

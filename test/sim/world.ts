@@ -43,8 +43,6 @@ export class World {
   readonly #stores: WriteBackOp[] = [];
   readonly #loads: LoadBackOp[] = [];
   readonly #prompts: number[][] = [];
-  /** Results out that a retraction has made void, as "plan request". */
-  readonly #voided = new Set<string>();
   #numSubmitted = 0;
   #emptyRounds = 0;
   #acceptsFaults = true;
@@ -174,9 +172,6 @@ export class World {
         pageOffsets: missing.map((i) => op.pageOffsets[i]),
       });
     }
-    for (const { planId } of this.#results) {
-      for (const row of plan.forward.rows) this.#voided.add(`${planId} ${row.requestId}`);
-    }
     const retracted = plan.forward.rows.map(
       (row): SchedulerEvent => ({ kind: "retract", request: row.request }),
     );
@@ -190,8 +185,7 @@ export class World {
     const result = this.#results.shift();
     if (result === undefined) return;
     const { planId, counts, tokens, ids, guard } = result;
-    const awaits = (id: string) => this.#live.has(id) && !this.#voided.has(`${planId} ${id}`);
-    if (ids.some(awaits)) guard.check();
+    guard.check();
     this.scheduler.advance([{ kind: "forwardResult", planId, tokenCounts: counts, tokens }]);
     let at = 0;
     ids.forEach((id, i) => {
