@@ -17,8 +17,8 @@ const hugeBytes = 2 * 1024 * 1024;
 const pagesPerHuge = hugeBytes / pageBytes;
 const adviseHuge = 14;
 const collapse = 25;
-/** Residency is asked for as many huge pages at once. */
-const hugePagesPerLook = 64;
+/** Residency is asked for as many huge pages at once; few, because a slice reads a byte for each small one. */
+const hugePagesPerLook = 16;
 /** Mappings above are reservations of address space by drivers, and of no use to look through. */
 const maxMappingBytes = 16 * 1024 ** 3;
 /** A huge page is worth its memory when at least an eighth of it is in use. */
@@ -67,8 +67,10 @@ export class HugePages {
   numGathered = 0;
 
   /**
-   * Gathers one huge page or looks for more of them, a few hundred us at most; true when the pass is over. A
-   * page that cannot be gathered now, for want of memory or because it is pinned, stays as it is.
+   * Gathers one huge page or looks for more of them; true when the pass is over. Looking takes some tens of us,
+   * the first looks of a process a few ms, gathering a page up to 16 ms: the kernel waits for every core and
+   * copies the page, and cannot do less at a time. A page that cannot be gathered now, for want of memory or
+   * because it is pinned, stays as it is.
    */
   slice(): boolean {
     if (!this.#isAllowed) return true;
