@@ -17,7 +17,7 @@ const hugeBytes = 2 * 1024 * 1024;
 const pagesPerHuge = hugeBytes / pageBytes;
 const adviseHuge = 14;
 const collapse = 25;
-/** Residency is asked for as many huge pages at once; few, because a slice reads a byte for each small one. */
+/** Residency is asked for as many huge pages at once; few, as a slice reads a byte for each small one. */
 const hugePagesPerLook = 16;
 /** Mappings above are reservations of address space by drivers, and of no use to look through. */
 const maxMappingBytes = 16 * 1024 ** 3;
@@ -67,10 +67,10 @@ export class HugePages {
   numGathered = 0;
 
   /**
-   * Gathers one huge page or looks for more of them; true when the pass is over. Looking takes some tens of us,
-   * the first looks of a process a few ms, gathering a page up to 16 ms: the kernel waits for every core and
-   * copies the page, and cannot do less at a time. A page that cannot be gathered now, for want of memory or
-   * because it is pinned, stays as it is.
+   * Gathers one huge page or looks for more of them; true when the pass is over. Looking takes some tens of
+   * us, the first looks of a process a few ms, gathering a page up to 16 ms: the kernel waits for every core
+   * and copies the page, and cannot do less at a time. A page that cannot be gathered now, for want of memory
+   * or because it is pinned, stays as it is.
    */
   slice(): boolean {
     if (!this.#isAllowed) return true;

@@ -1,7 +1,7 @@
 /** The plans that are reused in turn, and one plan's storage. */
 import type { BlockId } from "../cache/core/ids";
 import { Int32List } from "../cache/core/int32-list";
-import { assertWellFormed } from "../cache/tier/transfer-ops";
+import { assertWellFormed } from "../cache/tier/transfer-check";
 import type { BlockIdList, ExecutionPlan, LoadBackOp, WriteBackOp } from "./plan";
 import { BatchBuffer } from "./plan-rows";
 import { requestState } from "./request";

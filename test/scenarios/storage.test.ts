@@ -8,7 +8,7 @@ import {
 import { numNewlyReleasableLcmBlocks } from "../../src/cache/coordinator/capacity-views";
 import { queueChainStores } from "../../src/cache/coordinator/store-queueing";
 import { digestToHex } from "../../src/cache/prefix/prefix-hasher";
-import { assertWellFormed } from "../../src/cache/tier/transfer-ops";
+import { assertWellFormed } from "../../src/cache/tier/transfer-check";
 import type { TransferOp } from "../../src/cache/tier/transfer-types";
 import { resolveSettings } from "../../src/scheduler/settings";
 import { blocksOf, CacheDriver, chunk, endpoint, F, M, type Prompt, W } from "../cache/cache-driver";

@@ -11,13 +11,8 @@ import { DigestTable } from "../prefix/digest-table";
 import { boundaryKind, type PrefixCacheIndex } from "../prefix/prefix-cache-index";
 import { HostAllocator } from "./host-allocator";
 import type { StorageKeyShadow } from "./storage-key-shadow";
-import { type LoadTransfer, loadBackOp, type StoreTransfer, writeBackOp } from "./transfer-ops";
+import { type LoadTransfer, loadBackOp, writeBackOp } from "./transfer-ops";
 import type { LoadBackOp, WriteBackOp } from "./transfer-types";
-
-interface StoreTicket {
-  readonly transfers: readonly StoreTransfer[];
-  readonly sourcePinned: boolean;
-}
 
 interface LoadTicket {
   readonly transfers: readonly LoadTransfer[];
@@ -31,9 +26,11 @@ export class TierTransferManager {
   readonly #issueEpoch: () => number;
   /** Queued (group, device block) pairs. */
   readonly #pending = new Int32List(0);
+  /** By group and device block, 1 while an operation's wants are put together and the block is among them. */
+  readonly #isWanted: readonly Uint8Array[];
   /** By group: Host blocks that a store under way is filling, found by key. */
   readonly #storing: readonly DigestTable[];
-  readonly #stores = new Map<number, StoreTicket>();
+  readonly #stores = new Map<number, WriteBackOp>();
   readonly #loads = new Map<number, LoadTicket>();
   #nextOpId = 0;
   #numPinnedStores = 0;
@@ -48,6 +45,10 @@ export class TierTransferManager {
     this.hostAllocator = new HostAllocator(groups, host);
     this.#shadow = shadow;
     this.#issueEpoch = issueEpoch;
+    this.#isWanted = groups.map(({ allocator, spec }) => {
+      const { pool } = allocator.refs;
+      return new Uint8Array(pool.numLcmBlocks * pool.packingOf(spec.group) + 1);
+    });
     this.#storing = groups.map((group) => {
       const pool = host.pool;
       const maxBlocks = pool.numLcmBlocks * pool.packingOf(group.spec.group);
@@ -96,25 +97,25 @@ export class TierTransferManager {
    */
   startPendingStores(sourcePinned: boolean): WriteBackOp | undefined {
     if (this.#pending.length === 0) return undefined;
-    const wanted = this.#wantedStores();
-    this.#pending.clear();
-    const hostBlocks = this.hostAllocator.acquire(wanted.map((store) => store.group));
-    const transfers: StoreTransfer[] = [];
-    wanted.forEach((store, i) => {
-      if (hostBlocks[i] !== 0) transfers.push({ ...store, hostBlock: hostBlocks[i] });
-    });
-    if (transfers.length === 0) return undefined;
-    for (const { group, deviceBlock, hostBlock } of transfers) {
-      const source = this.#groups[group].index.digests;
-      const hostDigests = this.#hostIndex(group).digests;
-      hostDigests.put(hostBlock, source.words, deviceBlock * 8, source.pageOffsets[deviceBlock]);
-      this.#storing[group].add(hostBlock);
-      if (sourcePinned) this.#groups[group].allocator.refs.retain(deviceBlock);
+    const groups: GroupId[] = [];
+    const deviceBlocks: BlockId[] = [];
+    this.#takeWanted(groups, deviceBlocks);
+    const hostBlocks = this.hostAllocator.acquire(groups);
+    let count = 0;
+    for (let i = 0; i < groups.length; i++) {
+      if (hostBlocks[i] === 0) continue;
+      this.#startStore(groups[i], deviceBlocks[i], hostBlocks[i], sourcePinned);
+      groups[count] = groups[i];
+      deviceBlocks[count] = deviceBlocks[i];
+      hostBlocks[count++] = hostBlocks[i];
     }
+    if (count === 0) return undefined;
+    for (const list of [groups, deviceBlocks, hostBlocks]) list.length = count;
     if (sourcePinned) this.#numPinnedStores++;
     const opId = this.#nextOpId++;
-    this.#stores.set(opId, { transfers, sourcePinned });
-    return writeBackOp(opId, transfers, sourcePinned, this.#groups);
+    const op = writeBackOp(opId, groups, deviceBlocks, hostBlocks, sourcePinned, this.#groups);
+    this.#stores.set(opId, op);
+    return op;
   }
 
   /**
@@ -122,16 +123,18 @@ export class TierTransferManager {
    * operation that is unknown or was acknowledged before.
    */
   writeBackDone(opId: number): boolean {
-    const ticket = this.#stores.get(opId);
-    if (ticket === undefined) return false;
+    const op = this.#stores.get(opId);
+    if (op === undefined) return false;
     this.#stores.delete(opId);
-    if (ticket.sourcePinned) this.#numPinnedStores--;
+    if (op.sourcePinned) this.#numPinnedStores--;
     const epoch = this.#issueEpoch();
-    for (const { group, deviceBlock, hostBlock } of ticket.transfers) {
-      this.#storing[group].remove(hostBlock);
-      this.#publishOnHost(group, hostBlock, epoch);
-      this.#hostRefs(group).release(hostBlock);
-      if (ticket.sourcePinned) this.#groups[group].allocator.refs.release(deviceBlock);
+    const { groups, sources, destinations } = op;
+    for (let i = 0; i < groups.length; i++) {
+      const group = groups[i];
+      this.#storing[group].remove(destinations[i]);
+      this.#publishOnHost(group, destinations[i], epoch);
+      this.#hostRefs(group).release(destinations[i]);
+      if (op.sourcePinned) this.#groups[group].allocator.refs.release(sources[i]);
     }
     return true;
   }
@@ -168,8 +171,9 @@ export class TierTransferManager {
 
   /** Every ownership of a device block that a copy under way holds. */
   forEachDevicePin(visit: (group: GroupId, block: BlockId) => void): void {
-    for (const { transfers, sourcePinned } of this.#stores.values()) {
-      if (sourcePinned) for (const { group, deviceBlock } of transfers) visit(group, deviceBlock);
+    for (const { groups, sources, sourcePinned } of this.#stores.values()) {
+      if (!sourcePinned) continue;
+      for (let i = 0; i < groups.length; i++) visit(groups[i], sources[i]);
     }
     for (const { transfers } of this.#loads.values()) {
       for (const { group, deviceBlock } of transfers) visit(group, deviceBlock);
@@ -178,7 +182,10 @@ export class TierTransferManager {
 
   /** The same for Host blocks. */
   forEachHostPin(visit: (group: GroupId, block: BlockId) => void): void {
-    for (const { transfers } of [...this.#stores.values(), ...this.#loads.values()]) {
+    for (const { groups, destinations } of this.#stores.values()) {
+      for (let i = 0; i < groups.length; i++) visit(groups[i], destinations[i]);
+    }
+    for (const { transfers } of this.#loads.values()) {
       for (const { group, hostBlock } of transfers) visit(group, hostBlock);
     }
   }
@@ -191,23 +198,32 @@ export class TierTransferManager {
     this.#shadow?.add(group, words, hostBlock * 8, pageOffset);
   }
 
-  /** Queued blocks that are cached on the device and neither on Host nor on the way, each once. */
-  #wantedStores(): { group: GroupId; deviceBlock: BlockId }[] {
-    const wanted: { group: GroupId; deviceBlock: BlockId }[] = [];
-    const seen = this.#groups.map(() => new Set<BlockId>());
-    for (let i = 0; i < this.#pending.length; i += 2) {
-      const group = this.#pending.items[i];
-      const deviceBlock = this.#pending.items[i + 1];
+  /** Empties the queue; takes of it what is cached on the device and neither on Host nor on the way, once. */
+  #takeWanted(groups: GroupId[], deviceBlocks: BlockId[]): void {
+    const pending = this.#pending;
+    for (let i = 0; i < pending.length; i += 2) {
+      const group = pending.items[i];
+      const deviceBlock = pending.items[i + 1];
       const { index } = this.#groups[group];
-      if (!index.isCached(deviceBlock) || seen[group].has(deviceBlock)) continue;
-      seen[group].add(deviceBlock);
+      if (!index.isCached(deviceBlock) || this.#isWanted[group][deviceBlock] === 1) continue;
       const { words, pageOffsets } = index.digests;
       const pageOffset = pageOffsets[deviceBlock];
       if (this.#hostIndex(group).find(words, deviceBlock * 8, pageOffset) !== 0) continue;
       if (this.#storing[group].find(words, deviceBlock * 8, pageOffset) !== 0) continue;
-      wanted.push({ group, deviceBlock });
+      this.#isWanted[group][deviceBlock] = 1;
+      groups.push(group);
+      deviceBlocks.push(deviceBlock);
     }
-    return wanted;
+    pending.clear();
+    for (let i = 0; i < groups.length; i++) this.#isWanted[groups[i]][deviceBlocks[i]] = 0;
+  }
+
+  /** Marks a store as under way; the Host block belongs to it. */
+  #startStore(group: GroupId, deviceBlock: BlockId, hostBlock: BlockId, sourcePinned: boolean): void {
+    const { words, pageOffsets } = this.#groups[group].index.digests;
+    this.#hostIndex(group).digests.put(hostBlock, words, deviceBlock * 8, pageOffsets[deviceBlock]);
+    this.#storing[group].add(hostBlock);
+    if (sourcePinned) this.#groups[group].allocator.refs.retain(deviceBlock);
   }
 
   #hostIndex(group: GroupId): PrefixCacheIndex {

@@ -1,15 +1,9 @@
-/** Builds the operations that executors carry out, and holds a plan's operations to their promise. */
+/** Builds the operations that executors carry out. What is copied is TierTransferManager's affair. */
 import { assert } from "../../assert";
 import type { CacheGroup } from "../cache-group";
 import type { BlockId, GroupId } from "../core/ids";
 import type { DigestStore } from "../prefix/digest-table";
 import type { LoadBackOp, TransferOp, WriteBackOp } from "./transfer-types";
-
-export interface StoreTransfer {
-  readonly group: GroupId;
-  readonly deviceBlock: BlockId;
-  readonly hostBlock: BlockId;
-}
 
 export interface LoadTransfer {
   readonly group: GroupId;
@@ -22,36 +16,33 @@ export interface LoadTransfer {
   readonly isFromStorage: boolean;
 }
 
+/** Transfer i copies block `sources[i]` of group `groups[i]` to Host block `destinations[i]`. */
 export function writeBackOp(
   opId: number,
-  transfers: readonly StoreTransfer[],
+  groups: readonly GroupId[],
+  sources: readonly BlockId[],
+  destinations: readonly BlockId[],
   sourcePinned: boolean,
-  groups: readonly CacheGroup[],
+  cacheGroups: readonly CacheGroup[],
 ): WriteBackOp {
-  const base = transferOp(
-    opId,
-    transfers.map((transfer) => transfer.group),
-    transfers.map((transfer) => transfer.deviceBlock),
-    transfers.map((transfer) => transfer.hostBlock),
-    (i) => ({ store: groups[transfers[i].group].index.digests, block: transfers[i].deviceBlock }),
-  );
-  return { ...base, sourcePinned };
+  const digestsOf = (group: GroupId) => cacheGroups[group].index.digests;
+  return { ...transferOp(opId, groups, sources, destinations, digestsOf), sourcePinned };
 }
 
 export function loadBackOp(
   opId: number,
   transfers: readonly LoadTransfer[],
-  groups: readonly CacheGroup[],
+  cacheGroups: readonly CacheGroup[],
 ): LoadBackOp {
   const base = transferOp(
     opId,
     transfers.map((transfer) => transfer.group),
     transfers.map((transfer) => transfer.hostBlock),
     transfers.map((transfer) => transfer.deviceBlock),
-    (i) => {
-      const { hostIndex } = groups[transfers[i].group];
+    (group) => {
+      const { hostIndex } = cacheGroups[group];
       assert(hostIndex !== undefined, "a load without a Host tier");
-      return { store: hostIndex.digests, block: transfers[i].hostBlock };
+      return hostIndex.digests;
     },
   );
   return {
@@ -60,43 +51,29 @@ export function loadBackOp(
   };
 }
 
+/** A block's key is where it comes from; the destination may not have it yet. */
 function transferOp(
   opId: number,
   groups: readonly GroupId[],
   sources: readonly BlockId[],
   destinations: readonly BlockId[],
-  keyOf: (index: number) => { store: DigestStore; block: BlockId },
+  digestsOf: (group: GroupId) => DigestStore,
 ): TransferOp {
   const contentHashes = new Int32Array(groups.length * 8);
   const pageOffsets = new Int32Array(groups.length);
   for (let i = 0; i < groups.length; i++) {
-    const { store, block } = keyOf(i);
-    for (let word = 0; word < 8; word++) contentHashes[i * 8 + word] = store.words[block * 8 + word];
-    pageOffsets[i] = store.pageOffsets[block];
+    const { words, pageOffsets: offsets } = digestsOf(groups[i]);
+    const from = sources[i] * 8;
+    for (let word = 0; word < 8; word++) contentHashes[i * 8 + word] = words[from + word];
+    pageOffsets[i] = offsets[sources[i]];
   }
   return {
     opId,
     numTransfers: groups.length,
-    groups: Int32Array.from(groups),
-    sources: Int32Array.from(sources),
-    destinations: Int32Array.from(destinations),
+    groups: new Int32Array(groups),
+    sources: new Int32Array(sources),
+    destinations: new Int32Array(destinations),
     contentHashes,
     pageOffsets,
   };
-}
-
-/**
- * An operation that copies nothing is never acknowledged, and
- * one copy twice is a lost block: both are ours to avoid.
- */
-export function assertWellFormed(ops: readonly TransferOp[]): void {
-  const seen = new Set<string>();
-  for (const op of ops) {
-    assert(op.numTransfers > 0, `transfer operation ${op.opId} has nothing to copy`);
-    for (let i = 0; i < op.numTransfers; i++) {
-      const key = `${op.groups[i]} ${op.sources[i]} ${op.destinations[i]}`;
-      assert(!seen.has(key), `transfer ${key} repeats within one plan`);
-      seen.add(key);
-    }
-  }
 }
