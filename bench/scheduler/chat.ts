@@ -16,6 +16,7 @@ export interface ChatRun {
   readonly hitTokensByTurn: number[];
   readonly evictions: number;
   readonly cachedBlocks: number;
+  readonly hostCachedBlocks: number;
 }
 
 export type Turn = readonly [conversation: number, turn: number];
@@ -60,7 +61,7 @@ export function warmUp(rig: Rig): void {
     },
   ]);
   rig.drain();
-  rig.scheduler.nextExecutionPlan();
+  rig.round();
 }
 
 export function runChat(
@@ -87,7 +88,7 @@ export function runChat(
     });
     hitTokensByTurn[batch[0][1]] += rig.hitTokens - before;
   }
-  const { evictions, cachedBlocks } = rig.scheduler.gauges();
+  const { evictions, cachedBlocks, hostCachedBlocks } = rig.scheduler.gauges();
   return {
     decodeUs: decodeUs.values,
     prefillRowUs: prefillRowUs.values,
@@ -97,10 +98,13 @@ export function runChat(
     hitTokensByTurn,
     evictions,
     cachedBlocks,
+    hostCachedBlocks,
   };
 }
 
 export const w1Config = () => benchConfig(12_288);
+/** The same with a Host tier that holds all of it. */
+export const w1HostConfig = () => benchConfig(12_288, { numHostLcmBlocks: 20_000 });
 export const w2Config = () => benchConfig(2_564);
 export const w3Config = () =>
   benchConfig(24_576, {

@@ -4,7 +4,16 @@
  */
 import { IdleMemory } from "../../src/engine/idle-memory";
 import { runAdmission } from "./admission";
-import { activeSet, type ChatRun, runChat, turnMajor, w1Config, w2Config, w3Config } from "./chat";
+import {
+  activeSet,
+  type ChatRun,
+  runChat,
+  turnMajor,
+  w1Config,
+  w1HostConfig,
+  w2Config,
+  w3Config,
+} from "./chat";
 import { runLong } from "./long-run";
 import { memoryControlUs, middle, pageHashNs, spinControl, summarize, timerOverheadUs } from "./measure";
 import { formatRow, type RowResult, type RowSpec, rowSpecs } from "./rows";
@@ -26,7 +35,7 @@ const option = (name: string, fallback: string) => {
 };
 const asJson = args.includes("--json");
 const runs = Number(option("runs", "9"));
-const only = option("only", "w1,adm,w2,w3,w4,w5,w6").split(",");
+const only = option("only", "w1,host,adm,w2,w3,w4,w5,w6").split(",");
 
 if (fnv1a32(conversationTokens(0, 1280)) !== 3498471582) throw new Error("the token generator is wrong");
 const timerUs = timerOverheadUs();
@@ -99,6 +108,28 @@ function chat(): void {
     report(
       { row: `W1 B=${batch} whole run`, target: 160, unit: "ms" },
       timed.map((run) => run.totalUs / 1000),
+    );
+  }
+}
+
+/** W1 with a Host tier: a step that publishes a batch's prompts starts their copies, and must not stand out. */
+function host(): void {
+  for (const batch of [32, 256]) {
+    const timed = repeat(() => runChat(w1HostConfig(), turnMajor(batch), timerUs));
+    for (const run of timed) {
+      expectEqual("W1 with Host hit tokens", run.hitTokens, 4_276_224);
+      expectEqual("W1 with Host blocks on Host", run.hostCachedBlocks, 10_000);
+    }
+    const decode = timed.map((run) => summarize(run.decodeUs));
+    const [median, , p99] = rowSpecs.w1(batch);
+    report(
+      { ...median, row: `W1 B=${batch} with Host, median` },
+      decode.map((summary) => summary.median),
+    );
+    report(
+      { ...p99, row: `W1 B=${batch} with Host, p99` },
+      decode.map((summary) => summary.p99),
+      middle(decode.map((summary) => summary.median)),
     );
   }
 }
@@ -239,6 +270,7 @@ function longRun(): void {
 
 const parts: Record<string, () => void> = {
   w1: chat,
+  host,
   adm: admission,
   w2: pressure,
   w3: hybrid,

@@ -1,6 +1,6 @@
 /**
  * Runs a scheduler the way a driver does and times it: the
- * plan, then the feed-back of one token a row and of finishes.
+ * plan, then the feed-back of one token a row, of finishes and of copies.
  */
 import { StepCollector } from "../../src/engine/step-collector";
 import type { RequestSpec, SchedulerConfig } from "../../src/scheduler/config";
@@ -125,6 +125,9 @@ export class Rig {
       finish.request = row.request;
       events.push(finish);
     }
+    // Copies are done when the step is: the device carries them out in front of it.
+    for (const { opId } of plan.writeBacks) events.push({ kind: "writeBackDone", opId });
+    for (const { opId } of plan.loadBacks) events.push({ kind: "loadBackDone", opId, success: true });
     const round = this.#round;
     const back = nowUs();
     this.scheduler.advance(events);
