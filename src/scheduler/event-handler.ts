@@ -151,7 +151,7 @@ export class EventHandler {
     for (let i = 0; i < rows.length; i++) {
       const { source, isPrefill, completesPrompt, admissionSerial } = rows[i];
       const count = tokenCounts[i];
-      if (count < 0) refuse("invalidArgument", `Scheduler: row ${i} of plan ${planId} has ${count} tokens`);
+      if (count < 0) refuseCount(planId, i, count);
       numTokens += count;
       const isLive = source?.holdsBlocks === true && source.admissionSerial === admissionSerial;
       if (isLive && count > 0 && isPrefill && !completesPrompt) this.#refuseToken(source);
@@ -239,6 +239,11 @@ export class EventHandler {
     const reason = `${event} is not admitted for request ${request.id} in state`;
     refuse("invalidTransition", `Scheduler: ${reason} ${requestStateNames[request.state]}`);
   }
+}
+
+/** Apart: compiled into a loop, the numbers' texts are made on every turn. */
+function refuseCount(planId: number, row: number, count: number): never {
+  refuse("invalidArgument", `Scheduler: row ${row} of plan ${planId} has ${count} tokens`);
 }
 
 function demandCount(value: number, name: string): void {
