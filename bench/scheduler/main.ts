@@ -112,7 +112,7 @@ function chat(): void {
   }
 }
 
-/** W1 with a Host tier: a step that publishes a batch's prompts starts their copies, and must not stand out. */
+/** W1 with a Host tier: the step that publishes a batch also starts its copies, and must not stand out. */
 function host(): void {
   for (const batch of [32, 256]) {
     const timed = repeat(() => runChat(w1HostConfig(), turnMajor(batch), timerUs));
