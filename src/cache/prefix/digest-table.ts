@@ -1,6 +1,6 @@
 /**
  * Finds a block by (digest, page offset): open addressing over block ids, the full 32 bytes compared in the
- * digest store. Sized once for every block there can be, so it never stops to grow.
+ * digest store. An index's is sized once for every block there can be, so that no round stops to grow it.
  */
 import type { BlockId } from "../core/ids";
 
@@ -37,13 +37,14 @@ function keyHash(firstWord: number, pageOffset: number): number {
 export class DigestTable {
   readonly #store: DigestStore;
   /** Two words a slot: block id (0 = free) and the key's 32-bit hash. */
-  readonly #slots: Int32Array;
-  readonly #mask: number;
+  #slots: Int32Array;
+  #mask: number;
   size = 0;
 
-  constructor(store: DigestStore, maxBlocks: number) {
+  /** Has room for `numBlocks` and grows when more come. */
+  constructor(store: DigestStore, numBlocks: number) {
     this.#store = store;
-    const capacity = 2 ** Math.ceil(Math.log2(Math.max(2, maxBlocks * 2)));
+    const capacity = 2 ** Math.ceil(Math.log2(Math.max(2, numBlocks * 2)));
     this.#slots = new Int32Array(capacity * 2);
     this.#mask = capacity - 1;
   }
@@ -61,11 +62,8 @@ export class DigestTable {
 
   /** Adds a block whose key is in the store already and not in the table. */
   add(block: BlockId): void {
-    const hash = this.#hashOf(block);
-    let slot = hash & this.#mask;
-    while (this.#slots[slot * 2] !== 0) slot = (slot + 1) & this.#mask;
-    this.#slots[slot * 2] = block;
-    this.#slots[slot * 2 + 1] = hash;
+    if (this.size * 2 > this.#mask) this.#grow();
+    this.#put(block, this.#hashOf(block));
     this.size++;
   }
 
@@ -83,6 +81,20 @@ export class DigestTable {
     }
     slots[gap * 2] = 0;
     this.size--;
+  }
+
+  #put(block: BlockId, hash: number): void {
+    let slot = hash & this.#mask;
+    while (this.#slots[slot * 2] !== 0) slot = (slot + 1) & this.#mask;
+    this.#slots[slot * 2] = block;
+    this.#slots[slot * 2 + 1] = hash;
+  }
+
+  #grow(): void {
+    const slots = this.#slots;
+    this.#slots = new Int32Array(slots.length * 2);
+    this.#mask = slots.length - 1;
+    for (let at = 0; at < slots.length; at += 2) if (slots[at] !== 0) this.#put(slots[at], slots[at + 1]);
   }
 
   #hashOf(block: BlockId): number {

@@ -14,6 +14,12 @@ import type { StorageKeyShadow } from "./storage-key-shadow";
 import { type LoadTransfer, loadBackOp, writeBackOp } from "./transfer-ops";
 import type { LoadBackOp, WriteBackOp } from "./transfer-types";
 
+/**
+ * Stores that may be under way in a group before their table grows. In one as large as the Host tier every
+ * key would meet a slot that no cache holds.
+ */
+const numStoresAtFirst = 1024;
+
 interface LoadTicket {
   readonly transfers: readonly LoadTransfer[];
   readonly epoch: number;
@@ -49,11 +55,9 @@ export class TierTransferManager {
       const { pool } = allocator.refs;
       return new Uint8Array(pool.numLcmBlocks * pool.packingOf(spec.group) + 1);
     });
-    this.#storing = groups.map((group) => {
-      const pool = host.pool;
-      const maxBlocks = pool.numLcmBlocks * pool.packingOf(group.spec.group);
-      return new DigestTable(this.#hostIndex(group.spec.group).digests, maxBlocks);
-    });
+    this.#storing = groups.map(
+      ({ spec }) => new DigestTable(this.#hostIndex(spec.group).digests, numStoresAtFirst),
+    );
   }
 
   get numPendingStores(): number {
