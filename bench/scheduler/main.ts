@@ -35,7 +35,7 @@ const option = (name: string, fallback: string) => {
 };
 const asJson = args.includes("--json");
 const runs = Number(option("runs", "9"));
-const only = option("only", "w1,adm,w2,w3,w4,w5,w6,host").split(",");
+const only = option("only", "w1,adm,w2,w3,w4,w5,w6").split(",");
 
 if (fnv1a32(conversationTokens(0, 1280)) !== 3498471582) throw new Error("the token generator is wrong");
 const timerUs = timerOverheadUs();
