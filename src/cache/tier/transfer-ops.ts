@@ -59,21 +59,25 @@ function transferOp(
   destinations: readonly BlockId[],
   digestsOf: (group: GroupId) => DigestStore,
 ): TransferOp {
-  const contentHashes = new Int32Array(groups.length * 8);
-  const pageOffsets = new Int32Array(groups.length);
-  for (let i = 0; i < groups.length; i++) {
-    const { words, pageOffsets: offsets } = digestsOf(groups[i]);
-    const from = sources[i] * 8;
-    for (let word = 0; word < 8; word++) contentHashes[i * 8 + word] = words[from + word];
-    pageOffsets[i] = offsets[sources[i]];
-  }
-  return {
+  const numTransfers = groups.length;
+  const op = {
     opId,
-    numTransfers: groups.length,
-    groups: new Int32Array(groups),
-    sources: new Int32Array(sources),
-    destinations: new Int32Array(destinations),
-    contentHashes,
-    pageOffsets,
+    numTransfers,
+    groups: new Int32Array(numTransfers),
+    sources: new Int32Array(numTransfers),
+    destinations: new Int32Array(numTransfers),
+    contentHashes: new Int32Array(numTransfers * 8),
+    pageOffsets: new Int32Array(numTransfers),
   };
+  const { contentHashes } = op;
+  for (let i = 0; i < numTransfers; i++) {
+    const source = sources[i];
+    const { words, pageOffsets } = digestsOf(groups[i]);
+    for (let word = 0; word < 8; word++) contentHashes[i * 8 + word] = words[source * 8 + word];
+    op.pageOffsets[i] = pageOffsets[source];
+    op.groups[i] = groups[i];
+    op.sources[i] = source;
+    op.destinations[i] = destinations[i];
+  }
+  return op;
 }
