@@ -11,7 +11,7 @@ if ! bun_is_pinned "$bun"; then
     bun install --frozen-lockfile >&2
   elif command -v npm >/dev/null 2>&1; then
     # npm brings Bun alone, outside the project's packages; Bun then installs those from its own lock file.
-    npm install --silent --no-audit --no-fund --no-package-lock --prefix .granary/bootstrap "bun@$bun_version" >&2
+    npm install --loglevel=error --no-audit --no-fund --no-package-lock --prefix .granary/bootstrap "bun@$bun_version" >&2
     .granary/bootstrap/node_modules/.bin/bun install --frozen-lockfile >&2
   else
     echo "granary needs npm or bun to set itself up, and found neither" >&2
