@@ -1,4 +1,4 @@
-/** Tenants' roots as callers hold them: views of shared memory, buffers that change afterwards, wrong sizes. */
+/** Tenants' roots as callers hold them: views of shared memory, buffers that change, wrong sizes. */
 import { describe, expect, test } from "bun:test";
 import { Scheduler } from "../../src/scheduler/scheduler";
 import { configOf, Driver, F, rowOf, tokens } from "./driver";
