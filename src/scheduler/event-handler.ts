@@ -4,7 +4,7 @@
  */
 import { broken, demand, refuse } from "../assert";
 import type { CacheCoordinator } from "../cache/coordinator/cache-coordinator";
-import { maxInt32 } from "../limits";
+import { isCount } from "./count";
 import type { ExtendResult, Finish, ForwardResult, RemotePrefillDone, SchedulerEvent } from "./events";
 import type { PlanRing } from "./plan-ring";
 import type { RowBuffer } from "./plan-rows";
@@ -247,6 +247,5 @@ function refuseCount(planId: number, row: number, count: number): never {
 }
 
 function demandCount(value: number, name: string): void {
-  if (!Number.isInteger(value) || value < 0 || value > maxInt32)
-    refuse("invalidArgument", `Scheduler: ${name} must be an int32 of at least 0`);
+  if (!isCount(value)) refuse("invalidArgument", `Scheduler: ${name} must be an int32 of at least 0`);
 }

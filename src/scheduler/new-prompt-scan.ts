@@ -79,10 +79,9 @@ export class NewPromptScan {
   }
 
   /** Somebody got in, so that what was refused before may get in now; `next` stood behind. */
-  admitted(next: Request | undefined): Request | undefined {
+  admitted(next: Request | undefined): void {
     this.#version = -1;
     this.#next.set(next);
-    return next;
   }
 
   #following(last: Request): Request | undefined {

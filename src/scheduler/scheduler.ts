@@ -19,6 +19,7 @@ import { maxInt32 } from "../limits";
 import { Admissions } from "./admissions";
 import { CapacityModel } from "./capacity-model";
 import type { RequestSpec, SchedulerConfig } from "./config";
+import { isCount } from "./count";
 import { EventHandler } from "./event-handler";
 import type { SchedulerEvent } from "./events";
 import type { HitTokens, IntegrityCheck, SchedulerGauges } from "./gauges";
@@ -343,8 +344,4 @@ export class Scheduler {
     demand(index >= 0, "unknownGroup", `Scheduler: there is no cache group '${groupId}'`);
     return index;
   }
-}
-
-function isCount(value: number): boolean {
-  return Number.isInteger(value) && value >= 0 && value <= maxInt32;
 }

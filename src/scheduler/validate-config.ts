@@ -12,6 +12,7 @@ import type {
   SchedulerConfig,
   SchedulerRole,
 } from "./config";
+import { isCount } from "./count";
 
 const code = "invalidArgument";
 
@@ -137,10 +138,6 @@ function isOneOf(word: string | undefined, words: readonly string[]): boolean {
 
 function mustBeOneOf(field: string, words: readonly string[]): string {
   return `${field} must be ${words.map((word) => `"${word}"`).join(" or ")}`;
-}
-
-function isCount(value: number): boolean {
-  return Number.isInteger(value) && value >= 0 && value <= maxInt32;
 }
 
 function check(condition: boolean, message: string): void {
