@@ -10,7 +10,6 @@ namespace granary {
 
 namespace {
 
-constexpr int32_t kMaxTileDim = 256;
 constexpr int32_t kMaxSplits = 128;
 constexpr int32_t kMinSplitKeys = 256;           // below this the merge costs more than the split saves
 constexpr int32_t kHopperMinSplitKeys = 512;     // a block of the wide kernel needs longer to come up
@@ -35,7 +34,7 @@ int32_t paddedDimOf(const GranaryAttention& a) {
 
 bool takesTiles(const GranaryAttention& a) {
   const bool isBf16 = a.dtype == GRANARY_BF16 && a.kvDtype == GRANARY_BF16;
-  return widerDimOf(a) <= kMaxTileDim && isBf16 && cachesAreWide(a) && isWide(a.q, a.qStride, a.headDim) &&
+  return widerDimOf(a) <= kAheadMaxDim && isBf16 && cachesAreWide(a) && isWide(a.q, a.qStride, a.headDim) &&
          a.outStride % 2 == 0 && a.out % 4 == 0;
 }
 

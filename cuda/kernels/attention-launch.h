@@ -11,6 +11,7 @@ namespace granary {
 
 constexpr int32_t kDecodeTileRows = 16;
 constexpr int32_t kPrefillTileRows = 64;
+constexpr int32_t kAheadMaxDim = 256;  // head dimension up to which every kernel is compiled ahead of time
 
 template <int kDim>
 struct AttentionInstances {

@@ -15,7 +15,6 @@ namespace {
 
 constexpr int64_t kScratchAlignment = 256;
 constexpr int32_t kMaxHeadDim = 512;
-constexpr int32_t kAheadMaxDim = 256;  // up to which every kernel is compiled ahead of time
 
 // Calls `visit` with the instances of a padded head dimension.
 template <typename Visitor>

@@ -55,7 +55,8 @@ constexpr const char* kFileNames[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 
 std::vector<std::string> candidatePaths() {
   std::vector<std::string> paths;
-  if (const char* given = std::getenv("GRANARY_CUBLASLT")) {
+  const char* given = std::getenv("GRANARY_CUBLASLT");
+  if (given != nullptr && given[0] != '\0') {
     paths.push_back(given);
     for (const char* name : kFileNames) paths.push_back(std::string(given) + "/" + name);
     return paths;

@@ -37,7 +37,7 @@ function granularity(flags: FlagValues): Pick<EngineOptions, "prefixGranularity"
 }
 
 /** What compiles kernels at run time, as the environment sets it up. */
-export function runtimeKernels({ embedded, environment }: Runtime): RuntimeKernelOptions {
+function runtimeKernels({ embedded, environment }: Runtime): RuntimeKernelOptions {
   const { XDG_CACHE_HOME, HOME, TMPDIR, GRANARY_NVRTC } = environment;
   return {
     source: embedded.kernelSource?.path,
