@@ -110,6 +110,18 @@ describe("when the books never rest", () => {
     expect(inOrder([...seen])).toEqual(handlesUpTo(10));
   });
 
+  test("the walk goes on behind whoever got in", () => {
+    const queue = new Queue(2000);
+    const reached = queue.round(1).at(-1) as number;
+    const head = maxAdmissionAttemptsPerRound / 2;
+    let request = queue.scan.start(queue.book.newPrompts, 2, budget);
+    for (let i = 0; i < head; i++) request = queue.scan.refused(request as Request, true);
+    expect(request?.handle).toBe(reached + 1);
+    queue.scan.admitted(request?.next);
+    queue.leave(request as Request);
+    expect(queue.round(3)[head]).toBe(reached + 2);
+  });
+
   test("nobody is forgotten among comers, leavers and rounds of any luck", () => {
     const random = new Random(7);
     const queue = new Queue(1200);
@@ -139,6 +151,24 @@ describe("when the books never rest", () => {
     d.submit("small", [7, 8, 9]);
     const isIn = () => d.step().forward.rows.some(({ requestId }) => requestId === "small");
     let rounds = 1;
+    while (!isIn() && rounds < 40) rounds++;
+    expect(rounds).toBeLessThan(12);
+  });
+
+  test("a round that has hashed enough pages leaves the others to the next ones", () => {
+    const d = new Driver({ P: 1, pool: 4100, T: 2048, B: 8, groups: [F(1)] });
+    const prefix = tokens(2000);
+    d.submit("first", prefix);
+    for (let i = 0; i < 2; i++) d.step();
+    d.send({ kind: "finish", request: d.handle("first") });
+    d.submit("runs", tokens(60, 5000), { maxNewTokens: 100 });
+    d.step();
+    for (let i = 0; i < 6; i++)
+      d.submit(`long${i}`, [...prefix, ...tokens(2000, 10_000 * (i + 1))], { maxNewTokens: 50 });
+    d.submit("small", [7, 8, 9]);
+    const isIn = () => d.step().forward.rows.some(({ requestId }) => requestId === "small");
+    expect(isIn()).toBe(false);
+    let rounds = 2;
     while (!isIn() && rounds < 40) rounds++;
     expect(rounds).toBeLessThan(12);
   });
