@@ -200,8 +200,7 @@ __device__ __forceinline__ void scoreSequence(const AttentionParams& p, const De
   int key = walk.firstKey() + warp * kWarpKeys;
   for (int left = walk.numUnits(); left > 0; --left, key += kUnitKeys) {
     waitBarrier(sharedAddress(&ring.full[place.stage]), place.parity);
-    // The lane that will release the stage reads for its warp.
-    const unsigned holes = __shfl_sync(kFullWarp, lane == 0 ? ring.holes[place.stage] : 0u, 0);
+    const unsigned holes = readByLeader(sharedAddress(&ring.holes[place.stage]), lane == 0);
     if ((holes >> warp & 1) == 0) {
       const unsigned keyTile = stages + place.stage * Shape::kStageBytes,
                      valueTile = keyTile + Shape::kTileBytes;

@@ -244,10 +244,9 @@ __device__ __forceinline__ void attendRows(const AttentionParams& p, const Prefi
     waitBarrier(sharedAddress(&ring.valuesFull[values.stage]), values.parity);
     if (firstKey + kKeys > seqLen) clearRows<Shape>(view, values.stage, seqLen - firstKey);
   };
-  // The lane that will release the stage reads for its warp.
   const auto waitKeys = [&] {
     waitBarrier(sharedAddress(&ring.keysFull[keys.stage]), keys.parity);
-    return __shfl_sync(kFullWarp, leads ? ring.holes[keys.stage] : 0u, 0);
+    return readByLeader(sharedAddress(&ring.holes[keys.stage]), leads);
   };
   const auto releaseKeys = [&] {
     __syncwarp();

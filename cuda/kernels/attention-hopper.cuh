@@ -39,6 +39,14 @@ __device__ __forceinline__ void waitBarrier(unsigned barrier, unsigned parity) {
       "r"(parity)
       : "memory");
 }
+// A word in shared memory that the warp's leading lane, which arrives for the warp, reads for it. Written out
+// because a compiler may let every lane read, and race checkers know the order of barriers only for lanes that
+// arrive themselves.
+__device__ __forceinline__ unsigned readByLeader(unsigned address, bool leads) {
+  unsigned word = 0;
+  if (leads) asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return __shfl_sync(kFullWarp, word, 0);
+}
 // Waits for, or only joins, `threads` threads at one of the sixteen named barriers; 0 belongs to the block.
 __device__ __forceinline__ void waitNamedBarrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
