@@ -1,8 +1,6 @@
 // Chooses the attention kernel and the number of splits for a shape.
 #include "attention-choice.h"
 
-#include <cstdlib>
-
 #include "attention-launch.h"
 #include "paged-decode.cuh"
 
@@ -16,13 +14,6 @@ constexpr int32_t kHopperMinSplitKeys = 512;     // a block of the wide kernel n
 constexpr int32_t kBlocksPerMultiprocessor = 4;  // enough blocks in flight or waiting to even out the ends
 constexpr int32_t kCopyGranularity = 16;         // keys; the copy engine's kernels take pages of multiples
 constexpr int64_t kBusyShare = 90;               // percent of the best that is good enough with fewer splits
-
-// The copy engine and warpgroup instructions are compute capability 9.0's alone. GRANARY_PORTABLE_KERNELS in
-// the environment leaves them out, so that a test on such a card reaches the portable kernels too.
-bool hasHopperKernels() {
-  static const bool isPortable = std::getenv("GRANARY_PORTABLE_KERNELS") != nullptr;
-  return runtime.computeMajor == 9 && runtime.computeMinor == 0 && !isPortable;
-}
 
 int32_t groupOf(const GranaryAttention& a) {
   return a.numQHeads / a.numKvHeads;
@@ -48,7 +39,7 @@ AttentionPath pathOf(const GranaryAttention& a) {
   if (!takesTiles(a)) return AttentionPath::kScalar;
   const bool isDecode = a.maxQueryTokens * groupOf(a) <= kDecodeTileRows;
   const int32_t dim = paddedDimOf(a);
-  if (hasHopperKernels() && a.pageSize % kCopyGranularity == 0 && a.scale > 0.0f) {
+  if (runtime.hasHopperKernels && a.pageSize % kCopyGranularity == 0 && a.scale > 0.0f) {
     const bool fits = persistentGroups(a) * a.numKvHeads <= kHopperDecodeMaxBlocks;
     if (isDecode && fits) return AttentionPath::kHopperDecode;
     return AttentionPath::kHopperPrefill;
@@ -157,7 +148,7 @@ int64_t boundOfPartialRows(const GranaryAttention& a) {
   const int64_t byBlocks = 2 * wantedBlocks() * (canBeWide ? kPrefillTileRows : kDecodeTileRows);
   const int64_t byShape = splits * a.numSeqs * a.maxQueryTokens * a.numQHeads;
   const int64_t split = splits == 1 ? 0 : byShape < byBlocks ? byShape : byBlocks;
-  const int64_t persistent = hasHopperKernels() && takesTiles(a) ? persistentRows(a) : 0;
+  const int64_t persistent = runtime.hasHopperKernels && takesTiles(a) ? persistentRows(a) : 0;
   return split > persistent ? split : persistent;
 }
 

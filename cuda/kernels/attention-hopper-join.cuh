@@ -4,7 +4,7 @@
 #pragma once
 #include "attention-hopper-softmax.cuh"
 #include "attention-hopper-walk.cuh"
-#include "attention-hopper.cuh"
+#include "hopper.cuh"
 
 constexpr int kHopperDecodeRows = 16;
 constexpr int kScoringWarps = 4;

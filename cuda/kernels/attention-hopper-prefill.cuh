@@ -9,7 +9,7 @@
 // Bound: tensor cores, 4 * headDim operations a (row, key). Aim: 75 % of the measured rate of large products.
 #pragma once
 #include "attention-hopper-softmax.cuh"
-#include "attention-products.cuh"
+#include "warpgroup-products.cuh"
 
 constexpr int kHopperPrefillRows = 128;
 constexpr int kWarpgroupThreads = 128;

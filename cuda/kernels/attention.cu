@@ -3,7 +3,7 @@
 #include "attention-launch.h"
 #include "attention-loaded.h"
 #include "attention-merge.cuh"
-#include "attention-tensor-map.h"
+#include "tensor-map.h"
 #include "paged-attention-scalar.cuh"
 #include "paged-decode.cuh"
 #include "paged-prefill.cuh"

@@ -2,7 +2,7 @@
 //   gateUp       [numExperts * 2 * inner, hidden]  weight; expert e's gate rows, then its up rows
 //   down         [numExperts * hidden, inner]      weight
 //   activations  [rows * topK, inner]              T: activation(gate) * up of each assignment
-//   products     [rows * topK, hidden]             f32: down product of each assignment
+//   products     [rows * topK, hidden]             T: down product of each assignment
 // A tile is 64 assignments of one expert (moe-plan.cuh) by 64 columns; sums are in rank order, so they repeat
 // exactly. Bound: the weights of the experts in use, HBM, for few rows; FFMA for many.
 #pragma once
@@ -19,13 +19,23 @@ struct MoeExpertsParams {
   const float* weights;
   const T* residual;
   T* out;
+  const int* ids;
   const int* tileExperts;
   const int* assignments;
   T* activations;
-  float* products;
+  T* products;
   long long xStride, residualStride, outStride;
-  int rows, hidden, inner, topK, activation;
+  int rows, hidden, inner, numExperts, topK, activation;
 };
+
+using MoeBf16Params = MoeExpertsParams<Bf16, Bf16>;
+
+// Row that an assignment multiplies: of x for gates and ups, else its activations.
+template <bool kIsGated>
+__device__ __forceinline__ const Bf16* moeInput(const MoeBf16Params& p, int assignment) {
+  if (kIsGated) return p.x + assignment / p.topK * p.xStride;
+  return p.activations + static_cast<long long>(assignment) * p.inner;
+}
 
 template <typename TWeight>
 __device__ __forceinline__ void weightTileRows(const TWeight* (&rows)[kTileRowsPerThread],
@@ -112,7 +122,7 @@ __global__ void __launch_bounds__(kTileThreads)
       if (assignment < 0 || column >= p.hidden) continue;
       const float bias =
           p.downBias == nullptr ? 0.0f : p.downBias[static_cast<long long>(expert) * p.hidden + column];
-      p.products[static_cast<long long>(assignment) * p.hidden + column] = results[i][j] + bias;
+      p.products[static_cast<long long>(assignment) * p.hidden + column] = fromFloat<T>(results[i][j] + bias);
     }
   }
 }
@@ -120,18 +130,26 @@ __global__ void __launch_bounds__(kTileThreads)
 constexpr int kMoeSumThreads = 256;
 
 // out[r] = sum over j, ascending, of weights[r][j] * products[r][j] (+ residual). Grid (rows, slices of the
-// columns).
-template <typename T, typename TWeight>
+// columns); a thread has kWidth columns, which divides hidden and the strides.
+template <typename T, typename TWeight, int kWidth>
 __global__ void moeSumKernel(const __grid_constant__ MoeExpertsParams<T, TWeight> p) {
   releaseNext();
   waitForPrevious();
-  const int row = blockIdx.x, column = blockIdx.y * kMoeSumThreads + threadIdx.x;
+  const int row = blockIdx.x, column = (blockIdx.y * kMoeSumThreads + threadIdx.x) * kWidth;
   if (column >= p.hidden) return;
-  float sum = 0.0f;
+  float sums[kWidth] = {}, values[kWidth];
+#pragma unroll 4
   for (int j = 0; j < p.topK; ++j) {
     const long long assignment = static_cast<long long>(row) * p.topK + j;
-    sum = fmaf(p.weights[assignment], p.products[assignment * p.hidden + column], sum);
+    const float weight = p.weights[assignment];
+    loadFloats<T, kWidth>(p.products + assignment * p.hidden + column, values);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) sums[i] = fmaf(weight, values[i], sums[i]);
   }
-  if (p.residual != nullptr) sum += toFloat(p.residual[row * p.residualStride + column]);
-  p.out[row * p.outStride + column] = fromFloat<T>(sum);
+  if (p.residual != nullptr) {
+    loadFloats<T, kWidth>(p.residual + row * p.residualStride + column, values);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) sums[i] += values[i];
+  }
+  storeFloats<T, kWidth>(p.out + row * p.outStride + column, sums);
 }

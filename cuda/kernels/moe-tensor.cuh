@@ -16,7 +16,6 @@ constexpr int kMoeChunks = kMoeDepth / kChunkElements;
 constexpr int kMoeStages = 4;
 static_assert(kMoeRowWarps * kMoeWarpSide == kTileSide, "a block takes one tile of the plan");
 
-using MoeBf16Params = MoeExpertsParams<Bf16, Bf16>;
 using MoeSums = float[2][4][4];  // [16 assignments][8 weight rows][fragment]
 
 template <int kColumnWarps>
@@ -115,7 +114,7 @@ __global__ void __launch_bounds__(MoeTensorShape<kColumnWarps>::kThreads)
   const Bf16* matrix = p.gateUp + static_cast<long long>(expert) * 2 * p.inner * p.hidden;
   const auto xRow = [&](int row) {
     const int assignment = assignments[row];
-    return assignment < 0 ? nullptr : p.x + assignment / p.topK * p.xStride;
+    return assignment < 0 ? nullptr : moeInput<true>(p, assignment);
   };
   const auto weightRow = [&](int row) {
     const int column = firstColumn + row / kMoeWarpSide * 16 + row % 16;
@@ -156,7 +155,7 @@ __global__ void __launch_bounds__(MoeTensorShape<kColumnWarps>::kThreads)
   const Bf16* matrix = p.down + static_cast<long long>(expert) * p.hidden * p.inner;
   const auto xRow = [&](int row) {
     const int assignment = assignments[row];
-    return assignment < 0 ? nullptr : p.activations + static_cast<long long>(assignment) * p.inner;
+    return assignment < 0 ? nullptr : moeInput<false>(p, assignment);
   };
   const auto weightRow = [&](int row) {
     const int column = firstColumn + row;
@@ -175,6 +174,6 @@ __global__ void __launch_bounds__(MoeTensorShape<kColumnWarps>::kThreads)
     const float bias =
         p.downBias == nullptr ? 0.0f : p.downBias[static_cast<long long>(expert) * p.hidden + column];
     p.products[static_cast<long long>(assignment) * p.hidden + column] =
-        sums[tile][columnTile][part] + bias;
+        fromFloat<Bf16>(sums[tile][columnTile][part] + bias);
   }
 }

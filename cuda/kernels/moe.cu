@@ -2,10 +2,13 @@
 #include <type_traits>
 
 #include "moe-experts.cuh"
+#include "moe-hopper.cuh"
 #include "moe-plan.cuh"
 #include "moe-route.cuh"
+#include "moe-skinny.cuh"
 #include "moe-tensor.cuh"
 #include "runtime.h"
+#include "tensor-map.h"
 
 using namespace granary;
 
@@ -18,21 +21,37 @@ namespace {
 
 constexpr int64_t kScratchAlignment = 256;
 constexpr int32_t kMaxNarrowRows = 64;
+constexpr int32_t kWideTile = 128, kNarrowTile = 64;  // assignments, for the warpgroup's tensor cores
+constexpr int64_t kManyAssignments = 48;              // of an expert, in the mean: then tiles are wide
 
 struct Scratch {
-  int64_t maxTiles;
-  int64_t tileExperts, assignments, activations, products, bytes;  // offsets, then the whole
+  int64_t tileExperts, sliceCounts, assignments, activations, products, bytes;  // offsets, then the whole
 };
 
+// Every expert in use can have one tile that is not full.
+int64_t maxTiles(const GranaryMoeExperts& a, int32_t tileRows) {
+  const int64_t numAssignments = static_cast<int64_t>(a.rows) * a.topK;
+  return numAssignments / tileRows + (numAssignments < a.numExperts ? numAssignments : a.numExperts);
+}
+
+// Blocks that plan.
+int64_t numSlices(int64_t numAssignments) {
+  const int64_t slices = ceilDivide(numAssignments, kMoeSliceAssignments);
+  return slices < kMoeMaxSlices ? slices : kMoeMaxSlices;
+}
+
+// The same for every size of tiles.
 Scratch scratchOf(const GranaryMoeExperts& a) {
   Scratch s{};
   const int64_t numAssignments = static_cast<int64_t>(a.rows) * a.topK;
-  // Every expert in use can have one tile that is not full.
-  s.maxTiles = numAssignments / kTileSide + (numAssignments < a.numExperts ? numAssignments : a.numExperts);
-  s.assignments = alignUp(s.maxTiles * sizeof(int32_t), kScratchAlignment);
-  s.activations = alignUp(s.assignments + s.maxTiles * kTileSide * sizeof(int32_t), kScratchAlignment);
-  s.products = alignUp(s.activations + numAssignments * a.inner * bytesOf(a.dtype), kScratchAlignment);
-  s.bytes = s.products + numAssignments * a.hidden * sizeof(float);
+  const auto behind = [](int64_t begin, int64_t count, int64_t bytes) {
+    return alignUp(begin + count * bytes, kScratchAlignment);
+  };
+  s.sliceCounts = behind(s.tileExperts, maxTiles(a, kTileSide), sizeof(int32_t));
+  s.assignments = behind(s.sliceCounts, numSlices(numAssignments) * a.numExperts, sizeof(int32_t));
+  s.activations = behind(s.assignments, maxTiles(a, kWideTile) * kWideTile, sizeof(int32_t));
+  s.products = behind(s.activations, numAssignments * a.inner, bytesOf(a.dtype));
+  s.bytes = behind(s.products, numAssignments * a.hidden, bytesOf(a.dtype));
   return s;
 }
 
@@ -51,61 +70,132 @@ int32_t checkExperts(const GranaryMoeExperts& a) {
 bool areTensorOperands(const GranaryMoeExperts& a) {
   return a.hidden % kMoeDepth == 0 && a.inner % kMoeDepth == 0 && a.xStride % kChunkElements == 0 &&
          a.x % kChunkBytes == 0 && a.gateUp % kChunkBytes == 0 && a.down % kChunkBytes == 0 &&
-         a.scratch % kChunkBytes == 0;
+         a.gateUpBias % kChunkBytes == 0 && a.downBias % kChunkBytes == 0 && a.scratch % kChunkBytes == 0;
+}
+
+template <typename T, typename TWeight>
+MoeExpertsParams<T, TWeight> paramsOf(const GranaryMoeExperts& a) {
+  const Scratch s = scratchOf(a);
+  char* scratch = pointer<char>(a.scratch);
+  return {pointer<T>(a.x),
+          pointer<TWeight>(a.gateUp),
+          pointer<TWeight>(a.down),
+          pointer<float>(a.gateUpBias),
+          pointer<float>(a.downBias),
+          pointer<float>(a.weights),
+          pointer<T>(a.residual),
+          pointer<T>(a.out),
+          pointer<int>(a.ids),
+          reinterpret_cast<int*>(scratch + s.tileExperts),
+          reinterpret_cast<int*>(scratch + s.assignments),
+          reinterpret_cast<T*>(scratch + s.activations),
+          reinterpret_cast<T*>(scratch + s.products),
+          a.xStride,
+          a.residualStride,
+          a.outStride,
+          a.rows,
+          a.hidden,
+          a.inner,
+          a.numExperts,
+          a.topK,
+          a.activation};
+}
+
+int32_t launchPlan(const GranaryMoeExperts& a, int32_t tileRows) {
+  const Scratch s = scratchOf(a);
+  const auto array = [&](int64_t offset) { return pointer<int>(a.scratch + offset); };
+  const MoePlanParams params{pointer<int>(a.ids),
+                             array(s.sliceCounts),
+                             array(s.tileExperts),
+                             array(s.assignments),
+                             a.rows * a.topK,
+                             a.numExperts,
+                             static_cast<int>(maxTiles(a, tileRows)),
+                             tileRows};
+  const dim3 grid(numSlices(params.numAssignments));
+  if (grid.x > 1) GRANARY_TRY(launchEarly<moeCountKernel>("moe count", grid, kMoePlanThreads, 0, params));
+  return launchEarly<moePlanKernel>("moe plan", grid, kMoePlanThreads, 0, params);
+}
+
+int32_t launchSkinny(const GranaryMoeExperts& a, const MoeBf16Params& params) {
+  constexpr int kTiles = 2, kStages = 2;
+  constexpr int kWeightRows = kTiles * kWeightTileRows;
+  constexpr int kSharedBytes = SkinnyShape<kTiles, 1, kStages>::kSharedBytes;
+  const unsigned numAssignments = a.rows * a.topK;
+  const dim3 gateUpGrid(ceilDivide(2 * static_cast<int64_t>(a.inner), kWeightRows), numAssignments);
+  const dim3 downGrid(ceilDivide(a.hidden, kWeightRows), numAssignments);
+  GRANARY_TRY((launchEarly<moeSkinnyKernel<kTiles, kStages, true>>("moe gate and up", gateUpGrid,
+                                                                   kSkinnyThreads, kSharedBytes, params)));
+  return launchEarly<moeSkinnyKernel<kTiles, kStages, false>>("moe down", downGrid, kSkinnyThreads,
+                                                              kSharedBytes, params);
+}
+
+template <int kAssignments>
+int32_t launchHopper(const GranaryMoeExperts& a, const MoeBf16Params& params) {
+  constexpr int kSharedBytes = MoeHopperShape<kAssignments>::kSharedBytes;
+  GRANARY_TRY(launchPlan(a, kAssignments));
+  const int64_t numTiles = maxTiles(a, kAssignments), gateUpRows = 2ll * a.inner;
+  MoeHopperParams gateUp{{}, params}, down{{}, params};
+  GRANARY_TRY(encodeMatrixMap(a.gateUp, a.numExperts * gateUpRows, a.hidden, kMoeBoxRows, gateUp.weightMap));
+  GRANARY_TRY(encodeMatrixMap(a.down, static_cast<int64_t>(a.numExperts) * a.hidden, a.inner, kMoeBoxRows,
+                              down.weightMap));
+  const dim3 gateUpGrid(ceilDivide(gateUpRows, kMoeWeightRows), numTiles);
+  const dim3 downGrid(ceilDivide(a.hidden, kMoeWeightRows), numTiles);
+  GRANARY_TRY((launchEarly<moeHopperKernel<kAssignments, true>>("moe gate and up", gateUpGrid,
+                                                                kMoeHopperThreads, kSharedBytes, gateUp)));
+  return launchEarly<moeHopperKernel<kAssignments, false>>("moe down", downGrid, kMoeHopperThreads,
+                                                           kSharedBytes, down);
 }
 
 template <int kColumnWarps>
-int32_t launchTensor(const GranaryMoeExperts& a, const Scratch& s, const MoeBf16Params& params) {
+int32_t launchTensor(const GranaryMoeExperts& a, const MoeBf16Params& params) {
   using Shape = MoeTensorShape<kColumnWarps>;
-  const dim3 gateUpGrid(ceilDivide(2 * static_cast<int64_t>(a.inner), Shape::kWeightRows), s.maxTiles);
-  const dim3 downGrid(ceilDivide(a.hidden, Shape::kWeightRows), s.maxTiles);
+  GRANARY_TRY(launchPlan(a, kTileSide));
+  const int64_t numTiles = maxTiles(a, kTileSide);
+  const dim3 gateUpGrid(ceilDivide(2 * static_cast<int64_t>(a.inner), Shape::kWeightRows), numTiles);
+  const dim3 downGrid(ceilDivide(a.hidden, Shape::kWeightRows), numTiles);
   GRANARY_TRY((launchEarly<moeTensorGateUpKernel<kColumnWarps>>(
       "moe gate and up", gateUpGrid, Shape::kThreads, Shape::kSharedBytes, params)));
   return launchEarly<moeTensorDownKernel<kColumnWarps>>("moe down", downGrid, Shape::kThreads,
                                                         Shape::kSharedBytes, params);
 }
 
-template <typename T, typename TWeight>
-int32_t launchProducts(const GranaryMoeExperts& a, const Scratch& s,
-                       const MoeExpertsParams<T, TWeight>& params) {
-  if constexpr (std::is_same_v<T, Bf16> && std::is_same_v<TWeight, Bf16>) {
-    // Narrow blocks spread the weights of few experts over more of the card.
-    if (areTensorOperands(a) && a.rows <= kMaxNarrowRows) return launchTensor<2>(a, s, params);
-    if (areTensorOperands(a)) return launchTensor<4>(a, s, params);
+int32_t launchBf16(const GranaryMoeExperts& a, const MoeBf16Params& params) {
+  const int64_t numAssignments = static_cast<int64_t>(a.rows) * a.topK;
+  if (numAssignments <= kMoeSkinnyMaxAssignments) return launchSkinny(a, params);
+  if (runtime.hasHopperKernels) {
+    const bool isMany = numAssignments >= kManyAssignments * a.numExperts;
+    return isMany ? launchHopper<kWideTile>(a, params) : launchHopper<kNarrowTile>(a, params);
   }
-  const dim3 gateUpGrid(ceilDivide(a.inner, kTileSide), s.maxTiles),
-      downGrid(ceilDivide(a.hidden, kTileSide), s.maxTiles);
+  // Narrow blocks spread the weights of few experts over more of the card.
+  return a.rows <= kMaxNarrowRows ? launchTensor<2>(a, params) : launchTensor<4>(a, params);
+}
+
+template <typename T, typename TWeight>
+int32_t launchProducts(const GranaryMoeExperts& a, const MoeExpertsParams<T, TWeight>& params) {
+  if constexpr (std::is_same_v<T, Bf16> && std::is_same_v<TWeight, Bf16>) {
+    if (areTensorOperands(a)) return launchBf16(a, params);
+  }
+  GRANARY_TRY(launchPlan(a, kTileSide));
+  const int64_t numTiles = maxTiles(a, kTileSide);
+  const dim3 gateUpGrid(ceilDivide(a.inner, kTileSide), numTiles);
+  const dim3 downGrid(ceilDivide(a.hidden, kTileSide), numTiles);
   GRANARY_TRY(
       (launchEarly<moeGateUpKernel<T, TWeight>>("moe gate and up", gateUpGrid, kTileThreads, 0, params)));
   return launchEarly<moeDownKernel<T, TWeight>>("moe down", downGrid, kTileThreads, 0, params);
 }
 
 template <typename T, typename TWeight>
-int32_t launchExperts(const GranaryMoeExperts& a, const Scratch& s) {
-  char* scratch = pointer<char>(a.scratch);
-  const MoeExpertsParams<T, TWeight> params{pointer<T>(a.x),
-                                            pointer<TWeight>(a.gateUp),
-                                            pointer<TWeight>(a.down),
-                                            pointer<float>(a.gateUpBias),
-                                            pointer<float>(a.downBias),
-                                            pointer<float>(a.weights),
-                                            pointer<T>(a.residual),
-                                            pointer<T>(a.out),
-                                            reinterpret_cast<int*>(scratch),
-                                            reinterpret_cast<int*>(scratch + s.assignments),
-                                            reinterpret_cast<T*>(scratch + s.activations),
-                                            reinterpret_cast<float*>(scratch + s.products),
-                                            a.xStride,
-                                            a.residualStride,
-                                            a.outStride,
-                                            a.rows,
-                                            a.hidden,
-                                            a.inner,
-                                            a.topK,
-                                            a.activation};
-  GRANARY_TRY(launchProducts(a, s, params));
-  const dim3 sumGrid(a.rows, ceilDivide(a.hidden, kMoeSumThreads));
-  return launchEarly<moeSumKernel<T, TWeight>>("moe sum", sumGrid, kMoeSumThreads, 0, params);
+int32_t launchExperts(const GranaryMoeExperts& a) {
+  const auto params = paramsOf<T, TWeight>(a);
+  GRANARY_TRY(launchProducts(a, params));
+  constexpr int kWidth = 4;
+  if (isWide(a.out, a.outStride, a.hidden) && isWide(a.residual, a.residualStride, a.hidden)) {
+    const dim3 grid(a.rows, ceilDivide(a.hidden, kMoeSumThreads * kWidth));
+    return launchEarly<moeSumKernel<T, TWeight, kWidth>>("moe sum", grid, kMoeSumThreads, 0, params);
+  }
+  const dim3 grid(a.rows, ceilDivide(a.hidden, kMoeSumThreads));
+  return launchEarly<moeSumKernel<T, TWeight, 1>>("moe sum", grid, kMoeSumThreads, 0, params);
 }
 
 }  // namespace
@@ -143,17 +233,9 @@ int32_t granary_moe_experts(const GranaryMoeExperts* args) {
   if (a.rows == 0) return GRANARY_OK;
   GRANARY_REQUIRE(a.scratch != 0, "moe_experts: no scratch");
   GRANARY_TRY(checkIds("moe_experts ids", a.ids, static_cast<int64_t>(a.rows) * a.topK, 0, a.numExperts));
-  const Scratch scratch = scratchOf(a);
-  const MoePlanParams plan{pointer<int>(a.ids),
-                           pointer<int>(a.scratch),
-                           reinterpret_cast<int*>(pointer<char>(a.scratch) + scratch.assignments),
-                           a.rows * a.topK,
-                           a.numExperts,
-                           static_cast<int>(scratch.maxTiles)};
-  GRANARY_TRY(launchEarly<moePlanKernel>("moe plan", dim3(1), kMoePlanThreads, 0, plan));
   return withFloat(a.dtype, [&](auto element) {
     return withFloat(a.weightDtype, [&](auto weight) {
-      return launchExperts<decltype(element), decltype(weight)>(a, scratch);
+      return launchExperts<decltype(element), decltype(weight)>(a);
     });
   });
 }

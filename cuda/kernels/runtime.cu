@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "attention-loaded.h"
@@ -44,6 +45,8 @@ int32_t readDevice(int ordinal) {
   for (int i = 0; i < 4; ++i) {
     GRANARY_TRY(check(cudaDeviceGetAttribute(targets[i], attributes[i], ordinal), "device attributes"));
   }
+  runtime.hasHopperKernels = runtime.computeMajor == 9 && runtime.computeMinor == 0 &&
+                             std::getenv("GRANARY_PORTABLE_KERNELS") == nullptr;
   return GRANARY_OK;
 }
 

@@ -17,6 +17,9 @@ struct Runtime {
   int sharedBytesPerBlock = 0;  // at most, with the opt-in
   int computeMajor = 0;
   int computeMinor = 0;
+  // The copy engine and warpgroup instructions are compute capability 9.0's alone. GRANARY_PORTABLE_KERNELS
+  // in the environment leaves them out, so that a test on such a card reaches the portable kernels too.
+  bool hasHopperKernels = false;
   cudaStream_t stream = nullptr;
   void* workspace = nullptr;
   int64_t workspaceBytes = 0;

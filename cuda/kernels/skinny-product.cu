@@ -13,27 +13,25 @@ constexpr int32_t kMaxRows = 64;
 constexpr int kNarrowStages = 4, kWideStages = 2;
 
 SkinnyParams paramsOf(const GranaryLinear& a, int32_t activation) {
-  return SkinnyParams{pointer<Bf16>(a.x),
-                      pointer<Bf16>(a.weight),
-                      pointer<float>(a.bias),
+  return SkinnyParams{SkinnyWeight{pointer<Bf16>(a.weight), pointer<float>(a.bias), a.inColumns, a.outColumns,
+                                   activation},
+                      pointer<Bf16>(a.x),
                       pointer<void>(a.residual),
                       pointer<void>(a.out),
                       a.xStride,
                       a.residualStride,
                       a.outStride,
                       a.rows,
-                      a.inColumns,
-                      a.outColumns,
-                      a.outDtype == GRANARY_F32,
-                      activation};
+                      a.outDtype == GRANARY_F32};
 }
 
 template <int kWeightTiles, int kRowTiles, int kStages, bool kIsGated>
 int32_t launchSkinny(const SkinnyParams& params) {
   constexpr int kColumns = kWeightTiles * kWeightTileRows / (kIsGated ? 2 : 1);
   constexpr int kSharedBytes = SkinnyShape<kWeightTiles, kRowTiles, kStages>::kSharedBytes;
+  const dim3 grid(ceilDivide(params.matrix.outColumns, kColumns));
   return launchEarly<skinnyProductKernel<kWeightTiles, kRowTiles, kStages, kIsGated>>(
-      "skinny product", dim3(ceilDivide(params.outColumns, kColumns)), kSkinnyThreads, kSharedBytes, params);
+      "skinny product", grid, kSkinnyThreads, kSharedBytes, params);
 }
 
 template <bool kIsGated>

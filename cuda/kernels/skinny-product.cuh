@@ -21,15 +21,19 @@ constexpr int kSkinnyDepth = 64;  // of k a warp takes at a time: a 128-byte lin
 constexpr int kWeightTileRows = 16;
 constexpr int kXTileRows = 8;
 
-struct SkinnyParams {
-  const Bf16* x;
+struct SkinnyWeight {
   const Bf16* weight;
   const float* bias;
+  int inColumns, outColumns, activation;
+};
+
+struct SkinnyParams {
+  SkinnyWeight matrix;
+  const Bf16* x;
   const void* residual;
   void* out;
   long long xStride, residualStride, outStride;
-  int rows, inColumns, outColumns;
-  int isOutFloat, activation;
+  int rows, isOutFloat;
 };
 
 template <int kWeightTiles, int kRowTiles, int kStages>
@@ -49,10 +53,10 @@ __device__ __forceinline__ int skinnyColumn(int tileRow) {
   return blockIdx.x * kColumns + tileRow % kColumns;
 }
 template <int kWeightTiles, bool kIsGated>
-__device__ __forceinline__ int skinnyWeightRow(const SkinnyParams& p, int tileRow) {
-  const int column = min(skinnyColumn<kWeightTiles, kIsGated>(tileRow), p.outColumns - 1);
+__device__ __forceinline__ int skinnyWeightRow(const SkinnyWeight& matrix, int tileRow) {
+  const int column = min(skinnyColumn<kWeightTiles, kIsGated>(tileRow), matrix.outColumns - 1);
   const bool isUp = kIsGated && tileRow >= kWeightTiles * kWeightTileRows / 2;
-  return column + (isUp ? p.outColumns : 0);
+  return column + (isUp ? matrix.outColumns : 0);
 }
 
 // This thread's pieces of a 64-deep chunk: of each weight tile rows lane / 4 and lane / 4 + 8, of each row
@@ -61,13 +65,13 @@ template <int kWeightTiles, bool kIsGated>
 struct SkinnySource {
   const char* rows[2 * kWeightTiles];
 
-  __device__ __forceinline__ SkinnySource(const SkinnyParams& p) {
+  __device__ __forceinline__ SkinnySource(const SkinnyWeight& matrix) {
     const int lane = threadIdx.x % kWarpSize;
 #pragma unroll
     for (int i = 0; i < 2 * kWeightTiles; ++i) {
-      const int row = skinnyWeightRow<kWeightTiles, kIsGated>(p, i * 8 + lane / 4);
-      rows[i] = reinterpret_cast<const char*>(p.weight + static_cast<long long>(row) * p.inColumns) +
-                lane % 4 * kChunkBytes;
+      const int row = skinnyWeightRow<kWeightTiles, kIsGated>(matrix, i * 8 + lane / 4);
+      const Bf16* source = matrix.weight + static_cast<long long>(row) * matrix.inColumns;
+      rows[i] = reinterpret_cast<const char*>(source) + lane % 4 * kChunkBytes;
     }
   }
 
@@ -80,18 +84,18 @@ struct SkinnySource {
   }
 };
 
-// x pieces that face them: row lane / 4 of each tile, the same columns.
+// x pieces that face them: row lane / 4 of each tile, the same columns. xRow(tile) gives that row, or null.
 template <int kRowTiles>
 struct SkinnyX {
   uint4 halves[2][kRowTiles];
 
-  __device__ __forceinline__ void load(const SkinnyParams& p, int chunk, int numChunks) {
-    const int lane = threadIdx.x % kWarpSize;
+  template <typename XRow>
+  __device__ __forceinline__ void load(XRow xRow, int chunk, int numChunks) {
 #pragma unroll
     for (int i = 0; i < 2 * kRowTiles; ++i) {
-      const int row = i / 2 * kXTileRows + lane / 4;
-      const Bf16* source = p.x + row * p.xStride + chunk * kSkinnyDepth + i % 2 * 32 + lane % 4 * 8;
-      const bool isThere = row < p.rows && chunk < numChunks;
+      const Bf16* row = xRow(i / 2);
+      const Bf16* source = row + chunk * kSkinnyDepth + i % 2 * 32 + threadIdx.x % 4 * 8;
+      const bool isThere = row != nullptr && chunk < numChunks;
       halves[i % 2][i / 2] = isThere ? *reinterpret_cast<const uint4*>(source) : uint4{};
     }
   }
@@ -141,9 +145,53 @@ __device__ __forceinline__ void gatherSkinny(float* shared, const SkinnySums<kWe
   __syncthreads();
 }
 
+// Leaves the block's sums in `shared`, [warp][row][weight row]. `beforeX` runs between asking for the first
+// weights and reading x.
+template <int kWeightTiles, int kRowTiles, int kStages, bool kIsGated, typename BeforeX, typename XRow>
+__device__ __forceinline__ void multiplySkinnyBlock(const SkinnyWeight& matrix, float* shared,
+                                                    BeforeX beforeX, XRow xRow) {
+  constexpr unsigned kStageBytes =
+      SkinnyShape<kWeightTiles, kRowTiles, kStages>::kPieces * kSkinnyThreads * kChunkBytes;
+  const unsigned ring = sharedAddress(shared) + threadIdx.x * kChunkBytes;
+  const int numChunks = matrix.inColumns / kSkinnyDepth, firstChunk = threadIdx.x / kWarpSize;
+  const SkinnySource<kWeightTiles, kIsGated> source(matrix);
+#pragma unroll
+  for (int stage = 0; stage < kStages; ++stage) {
+    const int chunk = firstChunk + stage * kSkinnyWarps;
+    if (chunk < numChunks) source.copy(ring + stage * kStageBytes, chunk);
+    commitCopies();
+  }
+  beforeX();
+
+  // x comes from the L2 cache, behind all the weights on their way: it is asked for some steps ahead.
+  constexpr int kXAhead = kRowTiles == 1 ? 4 : kRowTiles == 2 ? 2 : 1;
+  SkinnySums<kWeightTiles, kRowTiles> sums = {};
+  unsigned slot = ring;
+  // Multiplies a chunk, then asks for the weights and the x that come later in its places.
+  const auto step = [&](int chunk, SkinnyX<kRowTiles>& x) {
+    if (chunk >= numChunks) return;
+    waitCopies<kStages - 1>();
+    multiplySkinny<kWeightTiles, kRowTiles>(sums, slot, 0, x.halves[0]);
+    multiplySkinny<kWeightTiles, kRowTiles>(sums, slot, 1, x.halves[1]);
+    const int next = chunk + kStages * kSkinnyWarps;
+    if (next < numChunks) source.copy(slot, next);
+    commitCopies();
+    slot = slot + kStageBytes == ring + kStages * kStageBytes ? ring : slot + kStageBytes;
+    x.load(xRow, chunk + kXAhead * kSkinnyWarps, numChunks);
+  };
+  SkinnyX<kRowTiles> ahead[kXAhead];
+#pragma unroll
+  for (int i = 0; i < kXAhead; ++i) ahead[i].load(xRow, firstChunk + i * kSkinnyWarps, numChunks);
+  for (int chunk = firstChunk; chunk < numChunks; chunk += kXAhead * kSkinnyWarps) {
+#pragma unroll
+    for (int i = 0; i < kXAhead; ++i) step(chunk + i * kSkinnyWarps, ahead[i]);
+  }
+  gatherSkinny<kWeightTiles, kRowTiles>(shared, sums);
+}
+
 // Sum of all warps at (row, weight row), bias included.
 template <int kWeightTiles, int kRowTiles, bool kIsGated>
-__device__ __forceinline__ float skinnyTotal(const SkinnyParams& p, const float* shared, int row,
+__device__ __forceinline__ float skinnyTotal(const SkinnyWeight& matrix, const float* shared, int row,
                                              int tileRow) {
   constexpr int kWeightRows = kWeightTiles * kWeightTileRows;
   float total = 0.0f;
@@ -151,8 +199,26 @@ __device__ __forceinline__ float skinnyTotal(const SkinnyParams& p, const float*
   for (int warp = 0; warp < kSkinnyWarps; ++warp) {
     total += shared[(warp * kRowTiles * kXTileRows + row) * kWeightRows + tileRow];
   }
-  if (p.bias != nullptr) total += p.bias[skinnyWeightRow<kWeightTiles, kIsGated>(p, tileRow)];
+  if (matrix.bias != nullptr) total += matrix.bias[skinnyWeightRow<kWeightTiles, kIsGated>(matrix, tileRow)];
   return total;
+}
+
+// Hands every value of the first `rows` rows to store(row, output column, value).
+template <int kWeightTiles, int kRowTiles, bool kIsGated, typename Store>
+__device__ __forceinline__ void storeSkinnyBlock(const SkinnyWeight& matrix, const float* shared, int rows,
+                                                 Store store) {
+  constexpr int kColumns = kWeightTiles * kWeightTileRows / (kIsGated ? 2 : 1);
+  for (int i = threadIdx.x; i < rows * kColumns; i += kSkinnyThreads) {
+    const int row = i / kColumns, tileRow = i % kColumns;
+    const int column = skinnyColumn<kWeightTiles, kIsGated>(tileRow);
+    if (column >= matrix.outColumns) continue;
+    float value = skinnyTotal<kWeightTiles, kRowTiles, kIsGated>(matrix, shared, row, tileRow);
+    if (kIsGated) {
+      value = activate(value, matrix.activation) *
+              skinnyTotal<kWeightTiles, kRowTiles, kIsGated>(matrix, shared, row, tileRow + kColumns);
+    }
+    store(row, column, value);
+  }
 }
 
 __device__ __forceinline__ void storeSkinny(const SkinnyParams& p, int row, int column, float value) {
@@ -170,56 +236,13 @@ __device__ __forceinline__ void storeSkinny(const SkinnyParams& p, int row, int 
 template <int kWeightTiles, int kRowTiles, int kStages, bool kIsGated>
 __global__ void __launch_bounds__(kSkinnyThreads)
     skinnyProductKernel(const __grid_constant__ SkinnyParams p) {
-  using Shape = SkinnyShape<kWeightTiles, kRowTiles, kStages>;
-  constexpr unsigned kStageBytes = Shape::kPieces * kSkinnyThreads * kChunkBytes;
   extern __shared__ float shared[];
-  const unsigned ring = sharedAddress(shared) + threadIdx.x * kChunkBytes;
-  const int numChunks = p.inColumns / kSkinnyDepth, firstChunk = threadIdx.x / kWarpSize;
-  const SkinnySource<kWeightTiles, kIsGated> source(p);
   releaseNext();
-#pragma unroll
-  for (int stage = 0; stage < kStages; ++stage) {
-    const int chunk = firstChunk + stage * kSkinnyWarps;
-    if (chunk < numChunks) source.copy(ring + stage * kStageBytes, chunk);
-    commitCopies();
-  }
-  waitForPrevious();
-
-  // x comes from the L2 cache, behind all the weights on their way: it is asked for some steps ahead.
-  constexpr int kXAhead = kRowTiles == 1 ? 4 : kRowTiles == 2 ? 2 : 1;
-  SkinnySums<kWeightTiles, kRowTiles> sums = {};
-  unsigned slot = ring;
-  // Multiplies a chunk, then asks for the weights and the x that come later in its places.
-  const auto step = [&](int chunk, SkinnyX<kRowTiles>& x) {
-    if (chunk >= numChunks) return;
-    waitCopies<kStages - 1>();
-    multiplySkinny<kWeightTiles, kRowTiles>(sums, slot, 0, x.halves[0]);
-    multiplySkinny<kWeightTiles, kRowTiles>(sums, slot, 1, x.halves[1]);
-    const int next = chunk + kStages * kSkinnyWarps;
-    if (next < numChunks) source.copy(slot, next);
-    commitCopies();
-    slot = slot + kStageBytes == ring + kStages * kStageBytes ? ring : slot + kStageBytes;
-    x.load(p, chunk + kXAhead * kSkinnyWarps, numChunks);
+  const auto xRow = [&](int tile) {
+    const int row = tile * kXTileRows + threadIdx.x % kWarpSize / 4;
+    return row < p.rows ? p.x + row * p.xStride : nullptr;
   };
-  SkinnyX<kRowTiles> ahead[kXAhead];
-#pragma unroll
-  for (int i = 0; i < kXAhead; ++i) ahead[i].load(p, firstChunk + i * kSkinnyWarps, numChunks);
-  for (int chunk = firstChunk; chunk < numChunks; chunk += kXAhead * kSkinnyWarps) {
-#pragma unroll
-    for (int i = 0; i < kXAhead; ++i) step(chunk + i * kSkinnyWarps, ahead[i]);
-  }
-
-  gatherSkinny<kWeightTiles, kRowTiles>(shared, sums);
-  constexpr int kColumns = Shape::kWeightRows / (kIsGated ? 2 : 1);
-  for (int i = threadIdx.x; i < p.rows * kColumns; i += kSkinnyThreads) {
-    const int row = i / kColumns, tileRow = i % kColumns;
-    const int column = skinnyColumn<kWeightTiles, kIsGated>(tileRow);
-    if (column >= p.outColumns) continue;
-    float value = skinnyTotal<kWeightTiles, kRowTiles, kIsGated>(p, shared, row, tileRow);
-    if (kIsGated) {
-      value = activate(value, p.activation) *
-              skinnyTotal<kWeightTiles, kRowTiles, kIsGated>(p, shared, row, tileRow + kColumns);
-    }
-    storeSkinny(p, row, column, value);
-  }
+  const auto store = [&](int row, int column, float value) { storeSkinny(p, row, column, value); };
+  multiplySkinnyBlock<kWeightTiles, kRowTiles, kStages, kIsGated>(p.matrix, shared, waitForPrevious, xRow);
+  storeSkinnyBlock<kWeightTiles, kRowTiles, kIsGated>(p.matrix, shared, p.rows, store);
 }

@@ -5,6 +5,7 @@ import { runCase } from "../kernels/cases/kernel-case";
 import { Random } from "../kernels/support/random";
 import { type AttentionShape, attentionOperands, runAttention } from "./support/attention-shape";
 import { openCuda } from "./support/devices";
+import { type ExpertsShape, expertOperands, runExperts } from "./support/experts";
 import { sampleBatch, samplingBatch } from "./support/sampling";
 
 const dims = [
@@ -24,6 +25,11 @@ const shapes: readonly AttentionShape[] = dims.flatMap(([headDim, vHeadDim]) => 
   ];
 });
 
+/** On every kernel: few assignments, some and many of an expert, and a plan of two slices. */
+const experts: readonly ExpertsShape[] = [3, 40, 100, 1100].map((rows) => {
+  return { rows, numExperts: 6, topK: 4, hidden: 128, inner: 192, crowd: 0.5, biases: true };
+});
+
 const device = openCuda({ debugChecks: true });
 let launched = 0;
 for (const kernelCase of kernelCases) {
@@ -37,6 +43,10 @@ for (const shape of shapes) {
     runAttention(device, shape, attentionOperands(shape, 1), dtype, dtype);
     launched += 1;
   }
+}
+for (const shape of experts) {
+  runExperts(device, shape, expertOperands(shape, 1));
+  launched += 1;
 }
 sampleBatch(device, samplingBatch(new Random(1), 8, 3001));
 device.close();

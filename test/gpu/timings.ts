@@ -208,7 +208,7 @@ for (const [outColumns, inColumns] of [
   for (const rows of [1, 64]) timeLinear(device, rows, outColumns, inColumns);
 }
 timeLinear(device, 4096, 12288, 4096);
-for (const rows of [1, 8, 64, 512, 8192]) timeExperts(device, rows);
+for (const rows of [1, 8, 16, 64, 256, 512, 2048, 8192]) timeExperts(device, rows);
 for (const rows of [1, 64]) {
   timeSampling(device, rows, { temperature: 0 });
   timeSampling(device, rows, {});

@@ -1,8 +1,8 @@
-// Matrix instructions of a warpgroup for attention: 64 rows at a time, bf16 operands, f32 sums. Lane l of
+// Matrix instructions of a warpgroup: 64 rows at a time, bf16 operands, f32 sums. Lane l of
 // warp w owns rows 16 w + l / 4 (values 0 and 1 of a column of eight) and 8 below (values 2 and 3), columns
 // l % 4 * 2 and the next. Nothing here waits: see beginProducts, commitProducts and waitProducts.
 #pragma once
-#include "attention-hopper.cuh"
+#include "hopper.cuh"
 
 #define GRANARY_SUM(d, i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
 #define GRANARY_SUMS_16(d, i) \

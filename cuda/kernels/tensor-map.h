@@ -1,6 +1,7 @@
-// Tensor maps of paged K and V caches, for the copy engine of compute capability 9.0.
+// Tensor maps of paged caches and of weights, for the copy engine of compute capability 9.0. They are encoded
+// on the host alone, so that may happen inside a capture.
 #pragma once
-#include "attention-hopper.cuh"
+#include "hopper.cuh"
 #include "runtime.h"
 
 namespace granary {
@@ -15,7 +16,11 @@ struct CacheLayout {
 int32_t boxRowsOf(int32_t pageSize, int32_t blockKeys);
 
 // Describes a bf16 cache as [page, row, KV head, dim], in boxes of 64 dims and `boxRows` rows of one head.
-// Pages and dims outside it read as zeros. Touches the host only, so it may run inside a capture.
+// Pages and dims outside it read as zeros.
 int32_t encodeCacheMap(const CacheLayout& layout, int32_t boxRows, TensorMap& map);
+
+// Describes a bf16 matrix as [row, column], in boxes of 64 columns and `boxRows` rows. What lies outside it
+// reads as zeros.
+int32_t encodeMatrixMap(granary_address base, int64_t rows, int64_t columns, int32_t boxRows, TensorMap& map);
 
 }  // namespace granary

@@ -39,9 +39,8 @@ __device__ __forceinline__ void waitBarrier(unsigned barrier, unsigned parity) {
       "r"(parity)
       : "memory");
 }
-// A word in shared memory that the warp's leading lane, which arrives for the warp, reads for it. Written out
-// because a compiler may let every lane read, and race checkers know the order of barriers only for lanes that
-// arrive themselves.
+// A word in shared memory, read for its warp by the lane that arrives for it. In PTX, since a compiler may
+// let every lane read, and race checkers know the order of barriers only for threads that arrive themselves.
 __device__ __forceinline__ unsigned readByLeader(unsigned address, bool leads) {
   unsigned word = 0;
   if (leads) asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
@@ -80,6 +79,15 @@ __device__ __forceinline__ void copyBox(unsigned destination, const TensorMap* m
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
       "%5}], [%6];" ::"r"(destination),
       "l"(map), "r"(dim), "r"(head), "r"(row), "r"(page), "r"(barrier)
+      : "memory");
+}
+// The same for a matrix: the box at (column, row).
+__device__ __forceinline__ void copyMatrixBox(unsigned destination, const TensorMap* map, int column, int row,
+                                              unsigned barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+      "[%4];" ::"r"(destination),
+      "l"(map), "r"(column), "r"(row), "r"(barrier)
       : "memory");
 }
 // Orders this thread's ordinary accesses to shared memory before later ones of the copy engine and the tensor
