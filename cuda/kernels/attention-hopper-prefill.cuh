@@ -12,7 +12,6 @@
 #include "warpgroup-products.cuh"
 
 constexpr int kHopperPrefillRows = 128;
-constexpr int kWarpgroupThreads = 128;
 constexpr int kWarpgroupRows = 64;
 constexpr int kWarpgroups = 2;  // that compute
 constexpr int kHopperPrefillThreads = (1 + kWarpgroups) * kWarpgroupThreads;

@@ -3,11 +3,11 @@
 #include "attention-launch.h"
 #include "attention-loaded.h"
 #include "attention-merge.cuh"
-#include "tensor-map.h"
 #include "paged-attention-scalar.cuh"
 #include "paged-decode.cuh"
 #include "paged-prefill.cuh"
 #include "runtime.h"
+#include "tensor-map.h"
 
 using namespace granary;
 

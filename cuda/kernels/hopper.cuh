@@ -98,6 +98,8 @@ __device__ __forceinline__ void fenceAsyncProxy() {
 
 // ---- warpgroups ---------------------------------------------------------------------------------------
 
+constexpr int kWarpgroupThreads = 128;
+
 template <int kRegisters>
 __device__ __forceinline__ void raiseRegisters() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));

@@ -4,18 +4,17 @@
 // A block multiplies 256 weight rows of an expert with a tile of kAssignments grouped assignments
 // (moe-plan.cuh) of the same. A warpgroup gathers the rows of x, whose copies each thread follows itself, and
 // sends for the weights; two others have 128 weight rows each, as two products of 64: the gates and the ups
-// beside them, or two runs of down's rows. So a thread holds both sides of its results.
+// beside them, or two runs of down's rows. Results leave through shared memory, a row at a time.
 // Bound: the weights of the experts in use, HBM, for few assignments each; tensor cores for many.
 #pragma once
 #include "warpgroup-products.cuh"
 #include "moe-experts.cuh"
 
-constexpr int kMoeWarpgroupThreads = 128;
-constexpr int kMoeHopperThreads = 3 * kMoeWarpgroupThreads;
+constexpr int kMoeHopperThreads = 3 * kWarpgroupThreads;
 constexpr int kMoeBoxRows = 64;      // weight rows of one product
 constexpr int kMoeWeightBoxes = 4;   // of a block, two a warpgroup
 constexpr int kMoeWeightRows = kMoeWeightBoxes * kMoeBoxRows;
-constexpr int kMoeStepColumns = 64;  // of depth, one swizzled row
+constexpr int kMoeStepColumns = kSwizzleRowBytes / 2;  // of depth
 constexpr int kMoeBoxBytes = kMoeBoxRows * kSwizzleRowBytes;
 constexpr int kMoeStepsBehind = 2;   // a step of x is announced when this many more are on their way
 constexpr int kMoeTilesBarrier = 1, kMoeRowsBarrier = 2;  // named barriers: of both warpgroups, of one (2, 3)
@@ -57,7 +56,7 @@ __device__ __forceinline__ void copyMoeSteps(const MoeHopperParams& params, int 
                                              const int (&assignments)[kAssignments], unsigned tiles,
                                              MoeRing<MoeHopperShape<kAssignments>::kStages>& ring) {
   using Shape = MoeHopperShape<kAssignments>;
-  constexpr int kRowsAtOnce = kMoeWarpgroupThreads / 8, kOwnRows = kAssignments / kRowsAtOnce;
+  constexpr int kRowsAtOnce = kWarpgroupThreads / 8, kOwnRows = kAssignments / kRowsAtOnce;
   const auto& p = params.p;
   const int numSteps = (kIsGated ? p.hidden : p.inner) / kMoeStepColumns;
   const int chunk = threadIdx.x % 8, firstRow = threadIdx.x / 8;
@@ -148,7 +147,7 @@ __device__ __forceinline__ void stageMoeSums(const MoeHopperSums<kAssignments>& 
                                              float* staged) {
   const int lane = threadIdx.x % kWarpSize;
   float* own = staged + lane % 4 * 2 * kMoeStagedStride +
-               threadIdx.x % kMoeWarpgroupThreads / kWarpSize * 16 + lane / 4;
+               threadIdx.x % kWarpgroupThreads / kWarpSize * 16 + lane / 4;
 #pragma unroll
   for (int column = 0; column < kAssignments / 8; ++column) {
     if (column * 8 >= numTaken) break;
@@ -176,12 +175,12 @@ __device__ __forceinline__ void storeMoeRows(const MoeBf16Params& p, int expert,
                                              int firstColumn, const int (&assignments)[kAssignments],
                                              int numTaken, const float* staged) {
   constexpr int kRowThreads = (kIsGated ? kMoeBoxRows : kMoeStagedRows) / kMoeStoreWidth;
-  const int thread = threadIdx.x % kMoeWarpgroupThreads, place = thread % kRowThreads * kMoeStoreWidth;
+  const int thread = threadIdx.x % kWarpgroupThreads, place = thread % kRowThreads * kMoeStoreWidth;
   const int numColumns = kIsGated ? p.inner : p.hidden, column = firstColumn + place;
   if (column >= numColumns) return;
   Bf16* out = (kIsGated ? p.activations : p.products) + column;
 #pragma unroll 2
-  for (int row = thread / kRowThreads; row < numTaken; row += kMoeWarpgroupThreads / kRowThreads) {
+  for (int row = thread / kRowThreads; row < numTaken; row += kWarpgroupThreads / kRowThreads) {
     const float* sums = staged + row * kMoeStagedStride + place;
     float values[kMoeStoreWidth];
     loadFloats<float, kMoeStoreWidth>(sums, values);
@@ -206,7 +205,7 @@ __device__ __forceinline__ void computeMoeTile(const MoeBf16Params& p, int exper
                                                const int (&assignments)[kAssignments], int numTaken,
                                                char* memory,
                                                MoeRing<MoeHopperShape<kAssignments>::kStages>& ring) {
-  const int warpgroup = threadIdx.x / kMoeWarpgroupThreads - 1;
+  const int warpgroup = threadIdx.x / kWarpgroupThreads - 1;
   const int numSteps = (kIsGated ? p.hidden : p.inner) / kMoeStepColumns;
   MoeHopperSums<kAssignments> sums;
   if (numTaken > kAssignments / 2 || kAssignments == 64) {
@@ -214,10 +213,10 @@ __device__ __forceinline__ void computeMoeTile(const MoeBf16Params& p, int exper
   } else {
     multiplyMoeSteps<kAssignments, 64>(sums, numSteps, warpgroup, sharedAddress(memory), ring);
   }
-  waitNamedBarrier(kMoeTilesBarrier, 2 * kMoeWarpgroupThreads);  // nobody needs the ring any more
+  waitNamedBarrier(kMoeTilesBarrier, 2 * kWarpgroupThreads);  // nobody needs the ring any more
   float* staged = reinterpret_cast<float*>(memory) + warpgroup * kAssignments * kMoeStagedStride;
   stageMoeSums<kAssignments>(sums, numTaken, staged);
-  waitNamedBarrier(kMoeRowsBarrier + warpgroup, kMoeWarpgroupThreads);
+  waitNamedBarrier(kMoeRowsBarrier + warpgroup, kWarpgroupThreads);
   const int firstColumn = (2 * blockIdx.x + warpgroup) * (kIsGated ? kMoeBoxRows : kMoeStagedRows);
   storeMoeRows<kAssignments, kIsGated>(p, expert, firstColumn, assignments, numTaken, staged);
 }
@@ -236,8 +235,8 @@ __global__ void __launch_bounds__(kMoeHopperThreads, 1)
   if (threadIdx.x == 0) {
     prefetchTensorMap(&params.weightMap);
     for (int stage = 0; stage < Shape::kStages; ++stage) {
-      initBarrier(sharedAddress(&ring.full[stage]), kMoeWarpgroupThreads + kMoeWeightBoxes);
-      initBarrier(sharedAddress(&ring.empty[stage]), 2 * kMoeWarpgroupThreads / kWarpSize);
+      initBarrier(sharedAddress(&ring.full[stage]), kWarpgroupThreads + kMoeWeightBoxes);
+      initBarrier(sharedAddress(&ring.empty[stage]), 2 * kWarpgroupThreads / kWarpSize);
     }
     publishBarriers();
   }
@@ -251,7 +250,7 @@ __global__ void __launch_bounds__(kMoeHopperThreads, 1)
   }
   const int numTaken = __syncthreads_count(own >= 0);
   char* tiles = memory + (-sharedAddress(memory) & (kSwizzleAlignment - 1));
-  if (threadIdx.x < kMoeWarpgroupThreads) {
+  if (threadIdx.x < kWarpgroupThreads) {
     lowerRegisters<kMoeCopyingRegisters>();
     copyMoeSteps<kAssignments, kIsGated>(params, expert, assignments, sharedAddress(tiles), ring);
   } else {

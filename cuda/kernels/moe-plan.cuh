@@ -4,7 +4,8 @@
 //   tileExperts  [maxTiles]             int32, -1 = unused
 //   assignments  [maxTiles * tileRows]  int32, -1 = padding; one expert's assignments fill consecutive tiles
 // One block a slice; many assignments are counted by a kernel before. Slots within an expert are handed out
-// by atomics: the order varies, no result depends on it.
+// by atomics: the order varies, no result depends on it. Nobody computes the products of ids that name no
+// expert.
 #pragma once
 #include "moe-route.cuh"
 
@@ -42,8 +43,7 @@ __device__ __forceinline__ void placeExperts(const MoePlanParams& p, const int* 
   for (int tile = firstTile + lane; tile < p.maxTiles; tile += kWarpSize) p.tileExperts[tile] = -1;
 }
 
-// Hands every (assignment, expert) of the block's slice to `visit`, several loads at a time; ids outside the
-// experts are left out.
+// Hands every (assignment, expert) of the block's slice to `visit`, several loads at a time.
 template <typename Visitor>
 __device__ __forceinline__ void visitSlice(const MoePlanParams& p, Visitor visit) {
   constexpr int kAtOnce = kMoeSliceAssignments / kMoePlanThreads;

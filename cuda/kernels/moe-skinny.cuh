@@ -1,7 +1,8 @@
-// The experts' products for few rows, bf16 by bf16: the weights of the experts in use stream through once, at
-// the card's read rate (skinny-product.cuh). Shapes as in moe-experts.cuh; hidden and inner are multiples of
-// 64, rows 16-byte aligned. Instead of a plan every block looks through the ids, at most 32, for those it
-// takes: up to eight assignments of one expert. Bound: HBM, bytes = the weights of the experts in use.
+// The experts' products for few rows, bf16 by bf16: the weights of the experts in use stream through once for
+// every eight assignments, at the card's read rate (skinny-product.cuh). Shapes as in moe-experts.cuh; hidden
+// and inner are multiples of 64, rows 16-byte aligned. Instead of a plan every block looks through the ids, at
+// most 32, for those it takes: up to eight assignments of one expert.
+// Bound: HBM, bytes = the weights of the experts in use.
 #pragma once
 #include "moe-experts.cuh"
 #include "skinny-product.cuh"
@@ -37,7 +38,10 @@ __global__ void __launch_bounds__(kSkinnyThreads)
   if (kIsGated) waitForPrevious();
   releaseNext();
   const int expert = takeAssignments(p.ids, p.rows * p.topK, blockIdx.y, taken);
-  if (expert < 0 || expert >= p.numExperts) return;
+  if (expert < 0 || expert >= p.numExperts) {
+    if (!kIsGated) waitForPrevious();
+    return;
+  }
   const auto matrixOf = [&](const Bf16* weights, const float* biases, int rows, int inColumns,
                             int outColumns) {
     const long long firstRow = static_cast<long long>(expert) * rows;

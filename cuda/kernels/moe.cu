@@ -20,6 +20,7 @@ static_assert(kRoutingSoftmaxTopK == GRANARY_SOFTMAX_TOPK &&
 namespace {
 
 constexpr int64_t kScratchAlignment = 256;
+constexpr int64_t kMaxGridRows = 65535;
 constexpr int32_t kMaxNarrowRows = 64;
 constexpr int32_t kWideTile = 128, kNarrowTile = 64;  // assignments, for the warpgroup's tensor cores
 constexpr int64_t kManyAssignments = 48;              // of an expert, in the mean: then tiles are wide
@@ -63,14 +64,18 @@ int32_t checkExperts(const GranaryMoeExperts& a) {
       "moe_experts: %d of %d experts", a.topK, a.numExperts);
   GRANARY_REQUIRE(isFloat(a.dtype) && isFloat(a.weightDtype), "moe_experts: dtypes %d, %d", a.dtype,
                   a.weightDtype);
+  GRANARY_REQUIRE(maxTiles(a, kTileSide) <= kMaxGridRows, "moe_experts: %d rows of %d experts", a.rows,
+                  a.topK);
   return GRANARY_OK;
 }
+
+static_assert(kMoeDepth == kMoeStepColumns && kMoeDepth == kSkinnyDepth, "one depth suits every kernel");
 
 // Operands that the tensor cores take as they are.
 bool areTensorOperands(const GranaryMoeExperts& a) {
   return a.hidden % kMoeDepth == 0 && a.inner % kMoeDepth == 0 && a.xStride % kChunkElements == 0 &&
          a.x % kChunkBytes == 0 && a.gateUp % kChunkBytes == 0 && a.down % kChunkBytes == 0 &&
-         a.gateUpBias % kChunkBytes == 0 && a.downBias % kChunkBytes == 0 && a.scratch % kChunkBytes == 0;
+         a.gateUpBias % kChunkBytes == 0 && a.downBias % kChunkBytes == 0;
 }
 
 template <typename T, typename TWeight>
@@ -119,15 +124,14 @@ int32_t launchPlan(const GranaryMoeExperts& a, int32_t tileRows) {
 
 int32_t launchSkinny(const GranaryMoeExperts& a, const MoeBf16Params& params) {
   constexpr int kTiles = 2, kStages = 2;
-  constexpr int kWeightRows = kTiles * kWeightTileRows;
-  constexpr int kSharedBytes = SkinnyShape<kTiles, 1, kStages>::kSharedBytes;
+  using Shape = SkinnyShape<kTiles, 1, kStages>;
   const unsigned numAssignments = a.rows * a.topK;
-  const dim3 gateUpGrid(ceilDivide(2 * static_cast<int64_t>(a.inner), kWeightRows), numAssignments);
-  const dim3 downGrid(ceilDivide(a.hidden, kWeightRows), numAssignments);
-  GRANARY_TRY((launchEarly<moeSkinnyKernel<kTiles, kStages, true>>("moe gate and up", gateUpGrid,
-                                                                   kSkinnyThreads, kSharedBytes, params)));
+  const dim3 gateUpGrid(ceilDivide(2 * static_cast<int64_t>(a.inner), Shape::kWeightRows), numAssignments);
+  const dim3 downGrid(ceilDivide(a.hidden, Shape::kWeightRows), numAssignments);
+  GRANARY_TRY((launchEarly<moeSkinnyKernel<kTiles, kStages, true>>(
+      "moe gate and up", gateUpGrid, kSkinnyThreads, Shape::kSharedBytes, params)));
   return launchEarly<moeSkinnyKernel<kTiles, kStages, false>>("moe down", downGrid, kSkinnyThreads,
-                                                              kSharedBytes, params);
+                                                              Shape::kSharedBytes, params);
 }
 
 template <int kAssignments>
@@ -231,7 +235,8 @@ int32_t granary_moe_experts(const GranaryMoeExperts* args) {
   GRANARY_TRY(enter());
   GRANARY_TRY(checkExperts(a));
   if (a.rows == 0) return GRANARY_OK;
-  GRANARY_REQUIRE(a.scratch != 0, "moe_experts: no scratch");
+  GRANARY_REQUIRE(a.scratch != 0 && a.scratch % kChunkBytes == 0, "moe_experts: scratch at %lld",
+                  static_cast<long long>(a.scratch));
   GRANARY_TRY(checkIds("moe_experts ids", a.ids, static_cast<int64_t>(a.rows) * a.topK, 0, a.numExperts));
   return withFloat(a.dtype, [&](auto element) {
     return withFloat(a.weightDtype, [&](auto weight) {

@@ -59,7 +59,8 @@ __device__ __forceinline__ float exp2Fast(float x) {
 // ---- overlap of consecutive kernels -------------------------------------------------------------------
 // A kernel launched with `launchEarly` may start while the one before it still runs. It must call
 // waitForPrevious in every thread before it touches anything that another kernel writes or reads, and before
-// it returns; what it reads of constants (weights) may come earlier. Ampere starts kernels one after another.
+// it returns. Constants (weights) may be read earlier; past the L1 cache, so may what the one before had
+// waited for when it called releaseNext. Ampere starts kernels one after another.
 
 // Lets the next kernel start as soon as every block of this one has called it.
 __device__ __forceinline__ void releaseNext() {

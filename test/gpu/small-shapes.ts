@@ -1,7 +1,8 @@
 /** Launches every kernel once on small shapes, for compute-sanitizer to watch; checks nothing itself. */
-import type { Dtype } from "../../ffi/device";
+import type { Device, Dtype } from "../../ffi/device";
 import { kernelCases } from "../kernels/cases";
 import { runCase } from "../kernels/cases/kernel-case";
+import { setCEnvironment } from "../kernels/support/open-device";
 import { Random } from "../kernels/support/random";
 import { type AttentionShape, attentionOperands, runAttention } from "./support/attention-shape";
 import { openCuda } from "./support/devices";
@@ -25,13 +26,24 @@ const shapes: readonly AttentionShape[] = dims.flatMap(([headDim, vHeadDim]) => 
   ];
 });
 
-/** On every kernel: few assignments, some and many of an expert, and a plan of two slices. */
+/**
+ * On every kernel: few assignments, some and many of an expert, and a plan of two slices; deep enough to use
+ * every place of the rings again.
+ */
 const experts: readonly ExpertsShape[] = [3, 40, 100, 1100].map((rows) => {
-  return { rows, numExperts: 6, topK: 4, hidden: 128, inner: 192, crowd: 0.5, biases: true };
+  const options = { crowd: 0.5, biases: true, residual: true, activation: "silu", gap: 0 } as const;
+  return { rows, numExperts: 6, topK: 4, hidden: 448, inner: 384, ...options };
 });
 
-const device = openCuda({ debugChecks: true });
 let launched = 0;
+function launchExperts(device: Device): void {
+  for (const shape of experts) {
+    runExperts(device, shape, expertOperands(shape, 1));
+    launched += 1;
+  }
+}
+
+const device = openCuda({ debugChecks: true });
 for (const kernelCase of kernelCases) {
   for (const dtype of ["float32", "bfloat16"] as const) {
     runCase(kernelCase, device, dtype);
@@ -44,10 +56,12 @@ for (const shape of shapes) {
     launched += 1;
   }
 }
-for (const shape of experts) {
-  runExperts(device, shape, expertOperands(shape, 1));
-  launched += 1;
-}
+launchExperts(device);
 sampleBatch(device, samplingBatch(new Random(1), 8, 3001));
 device.close();
+
+setCEnvironment("GRANARY_PORTABLE_KERNELS", "1");
+const portable = openCuda({ debugChecks: true });
+launchExperts(portable);
+portable.close();
 console.log(`${launched + 1} launches`);

@@ -15,6 +15,18 @@ export function relativeError(actual: Float32Array, expected: Float32Array): num
   return size === 0 ? Math.sqrt(difference) : Math.sqrt(difference / size);
 }
 
+/** The largest of the rows' relative errors; NaN if there is one anywhere. */
+export function largestRowError(actual: Float32Array, expected: Float32Array, columns: number): number {
+  let largest = 0;
+  for (let begin = 0; begin < expected.length; begin += columns) {
+    const end = begin + columns;
+    const error = relativeError(actual.subarray(begin, end), expected.subarray(begin, end));
+    if (!(error <= largest)) largest = error;
+    if (Number.isNaN(largest)) return largest;
+  }
+  return largest;
+}
+
 /** Largest absolute difference; NaN if there is one anywhere. */
 export function largestDifference(actual: Float32Array, expected: Float32Array): number {
   let largest = 0;
