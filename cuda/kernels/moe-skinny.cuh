@@ -1,7 +1,7 @@
 // The experts' products for few rows, bf16 by bf16: the weights of the experts in use stream through once for
 // every eight assignments, at the card's read rate (skinny-product.cuh). Shapes as in moe-experts.cuh; hidden
-// and inner are multiples of 64, rows 16-byte aligned. Instead of a plan every block looks through the ids, at
-// most 32, for those it takes: up to eight assignments of one expert.
+// and inner are multiples of 64, rows 16-byte aligned. Instead of a plan every block looks through the ids,
+// at most 32, for those it takes: up to eight assignments of one expert.
 // Bound: HBM, bytes = the weights of the experts in use.
 #pragma once
 #include "moe-experts.cuh"
