@@ -145,3 +145,6 @@ export const headShareOfAttempts = 0.5;
 
 /** Rows of one step: the scheduler has a slot and each plan storage for as many. */
 export const maxBatchRows = 65_536;
+
+/** Entries of one group's block tables, a GiB: requests at once times blocks of the longest. */
+export const maxBlockTableEntries = 2 ** 28;

@@ -2,7 +2,8 @@
  * Puts a checked model on a device: weights, buffers, tables
  * and sampler; everything an engine has beside its cache.
  */
-import type { Device, Dtype } from "../../ffi/device";
+import type { Device } from "../../ffi/device";
+import { NativeError } from "../../ffi/errors";
 import { ModelExecutor, type StepProbe } from "../executor/model-executor";
 import { StepInputs } from "../executor/step-inputs";
 import type { StepBounds } from "../layers/build-context";
@@ -24,6 +25,8 @@ export type ProgressListener = (stage: string, fraction: number) => void;
 /** The choices of types and sizes that follow from options and device. */
 export interface BuildPlan {
   readonly dtype: "float32" | "bfloat16";
+  /** Of what flows between layers; the CPU's kernels keep that in float32 whatever the weights are. */
+  readonly activationDtype: "float32" | "bfloat16";
   readonly kvDtype: "float32" | "bfloat16";
   readonly bounds: StepBounds;
   readonly overlapDepth: number;
@@ -35,6 +38,8 @@ export interface ModelOnDevice {
   readonly built: BuiltModel;
   readonly router: CacheGroupRouter;
   readonly executor: ModelExecutor;
+  /** Of weights that are read where their file is mapped, beside those that took memory. */
+  readonly mappedWeightBytes: number;
 }
 
 export interface BuildModelInput {
@@ -49,18 +54,30 @@ export interface BuildModelInput {
   readonly onProgress: ProgressListener;
 }
 
-function loadWeights(input: BuildModelInput, router: CacheGroupRouter, inputs: StepInputs): BuiltModel {
-  const { device, model, weights, plan, onProgress } = input;
-  const activationDtype: Dtype = device.kind === "cpu" ? "float32" : plan.dtype;
-  // Checkpoints come in two bytes a parameter nearly always; the fraction is for the eye.
-  const totalBytes = model.weightBytes("bfloat16");
-  const loader = new WeightLoader(device, weights, plan.dtype, (bytes, name) =>
-    onProgress(name, Math.min(1, bytes / totalBytes)),
-  );
+/**
+ * Throws when the weights cannot fit together: one by one they would be taken until the last does not, and a
+ * CPU's memory is only found missing when it is written. What may stay mapped from its file needs no room.
+ */
+function checkWeightMemory({ device, model, plan, options }: BuildModelInput): void {
+  if (device.kind === "cpu" && options.loadFormat !== "dummy") return;
+  const needed = model.weightBytes(device.kind === "cpu" ? "bfloat16" : plan.dtype);
+  const { freeBytes } = device.info();
+  if (needed <= freeBytes) return;
+  const [needs, free] = [needed, freeBytes].map((bytes) => (bytes / 2 ** 20).toFixed(0));
+  throw new NativeError("out_of_memory", `no room for the weights: ${needs} MiB asked, ${free} MiB free`);
+}
+
+function loadWeights(
+  input: BuildModelInput,
+  loader: WeightLoader,
+  router: CacheGroupRouter,
+  inputs: StepInputs,
+): BuiltModel {
+  const { device, model, plan } = input;
   return model.build({
     device,
     loader,
-    buffers: new ActivationBuffers(device, plan.bounds.maxRows, activationDtype),
+    buffers: new ActivationBuffers(device, plan.bounds.maxRows, plan.activationDtype),
     operands: inputs.operands,
     bounds: plan.bounds,
     kvDtype: plan.kvDtype,
@@ -70,7 +87,8 @@ function loadWeights(input: BuildModelInput, router: CacheGroupRouter, inputs: S
 }
 
 export function buildModel(input: BuildModelInput): ModelOnDevice {
-  const { device, model, plan, options, choices, probe } = input;
+  const { device, model, weights, plan, options, choices, probe, onProgress } = input;
+  checkWeightMemory(input);
   const { bounds, layout, specs, overlapDepth } = plan;
   const inputs = new StepInputs(device, bounds);
   const router = new CacheGroupRouter(device, layout, {
@@ -81,7 +99,12 @@ export function buildModel(input: BuildModelInput): ModelOnDevice {
     maxTokensPerRequest: bounds.maxSeqLen,
     kernelPageSize: options.kernelPageSize,
   });
-  const built = loadWeights(input, router, inputs);
+  // Checkpoints come in two bytes a parameter nearly always; the fraction is for the eye.
+  const totalBytes = model.weightBytes("bfloat16");
+  const loader = new WeightLoader(device, weights, plan.dtype, (bytes, name) =>
+    onProgress(name, Math.min(1, bytes / totalBytes)),
+  );
+  const built = loadWeights(input, loader, router, inputs);
   const executor = new ModelExecutor({
     device,
     model: built,
@@ -94,5 +117,5 @@ export function buildModel(input: BuildModelInput): ModelOnDevice {
     useGraphs: device.kind === "cuda" && options.enableGraphs,
     probe,
   });
-  return { built, router, executor };
+  return { built, router, executor, mappedWeightBytes: loader.mappedBytes };
 }

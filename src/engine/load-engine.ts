@@ -75,6 +75,7 @@ function planBuild(options: EngineOptions, model: Model, device: Device): BuildP
   const groups = model.cacheGroups(cacheOptions);
   return {
     dtype,
+    activationDtype: device.kind === "cpu" ? "float32" : dtype,
     kvDtype,
     bounds: boundsOf(options, model, device.kind),
     // Nothing runs beside the host on the CPU, so a plan made ahead would only be made blind.
@@ -82,6 +83,11 @@ function planBuild(options: EngineOptions, model: Model, device: Device): BuildP
     specs: groups.map(({ spec }) => spec),
     layout: model.cacheLayout(groups, cacheOptions),
   };
+}
+
+/** Weights are named where they are rounded to another type than is computed in. */
+function computeText({ dtype, activationDtype }: BuildPlan): string {
+  return dtype === activationDtype ? dtype : `${activationDtype}, weights ${dtype}`;
 }
 
 function createScheduler(
@@ -177,9 +183,9 @@ export function loadEngine(
     report: [
       `device: ${remark}`,
       `weights: ${weights.description}, ${(model.numParameters / 1e6).toFixed(1)} M parameters`,
-      `compute ${plan.dtype}, cache ${plan.kvDtype}: ${pool.remark}`,
+      `compute ${computeText(plan)}, cache ${plan.kvDtype}: ${pool.remark}`,
       `context: ${maxModelLen} of the model's ${model.maxPositions} tokens`,
-      memory.summary(),
+      memory.summary(parts.mappedWeightBytes),
       ...attentionKernels.remarks(),
       ...model.remarks,
     ],

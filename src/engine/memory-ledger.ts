@@ -20,8 +20,11 @@ export class MemoryLedger {
     this.#before = new Set(device.allocations.keys());
   }
 
-  /** One line: bytes by category, and what the device itself says is in use. */
-  summary(): string {
+  /**
+   * One line: bytes by category, and what a GPU itself says is in use. Host memory is not all ours, and what
+   * we asked for is not all in use.
+   */
+  summary(mappedWeightBytes: number): string {
     const sums = new Map<string, number>();
     for (const [address, { bytes, purpose }] of this.#device.allocations) {
       if (this.#before.has(address)) continue;
@@ -29,6 +32,8 @@ export class MemoryLedger {
       sums.set(category, (sums.get(category) ?? 0) + bytes);
     }
     const parts = [...sums].map(([category, bytes]) => `${category} ${(bytes / mebibyte).toFixed(1)}`);
+    if (mappedWeightBytes > 0) parts.push(`mapped weights ${(mappedWeightBytes / mebibyte).toFixed(1)}`);
+    if (this.#device.kind === "cpu") return `memory in MiB: ${parts.join(", ")}`;
     const { totalBytes, freeBytes } = this.#device.info();
     const used = ((totalBytes - freeBytes) / mebibyte).toFixed(0);
     return `memory in MiB: ${parts.join(", ")}; ${used} of ${(totalBytes / mebibyte).toFixed(0)} in use`;

@@ -39,9 +39,11 @@ export function sizePool(device: Device, layout: CacheLayout, options: EngineOpt
   // One parent more than usable lies in the arena: the null parent.
   const numLcmBlocks = Math.floor(budget / bytes) - 1;
   if (numLcmBlocks < 1) {
+    const isAskedFor = device.kind === "cpu" && options.cpuCacheBytes !== undefined;
+    const given = isAskedFor ? "are what --cpu-cache-bytes gives the cache" : "are left for the cache";
     throw new GranaryError(
       "no_cache_memory",
-      `${(budget / mebibyte).toFixed(1)} MiB are left for the cache, which needs at least 2 ${blockText}`,
+      `${(budget / mebibyte).toFixed(1)} MiB ${given}, which needs at least 2 ${blockText}`,
     );
   }
   return { numLcmBlocks, remark: `${numLcmBlocks} ${blockText} in ${(budget / mebibyte).toFixed(0)} MiB` };

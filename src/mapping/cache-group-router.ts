@@ -3,7 +3,8 @@
  * gets the addresses of its rows, of its group's page table and of the step's write locations.
  */
 import type { Address, Device } from "../../ffi/device";
-import { assert, GranaryError } from "../assert";
+import { assert, demand, GranaryError } from "../assert";
+import { maxBlockTableEntries } from "../limits";
 import type { CacheArena } from "../memory/cache-arena";
 import type { CacheLayout, FieldLayout } from "../recipes/pack";
 import type { CacheGroupConfig } from "../scheduler/config";
@@ -72,6 +73,12 @@ export class CacheGroupRouter {
     const pagesPerBlock = blockGranularity / pageSize;
     // The largest run is dense; a plan may reserve up to one block beyond what it computes.
     const maxBlocks = Math.ceil(options.maxTokensPerRequest / blockGranularity) + 2;
+    demand(
+      options.maxBatchSize * maxBlocks <= maxBlockTableEntries,
+      "invalid_option",
+      `block tables for ${options.maxBatchSize} requests of ${options.maxTokensPerRequest} tokens ` +
+        "are too large: lower --max-model-len or --max-num-seqs",
+    );
     const tables = new SlotTables({ maxBatchSize: options.maxBatchSize, maxBlocks, pagesPerBlock });
     const updates = new PageTableUpdates(this.#device, {
       groupId,

@@ -34,6 +34,7 @@ export class WeightLoader {
   readonly #computeDtype: Dtype;
   readonly #progress: LoadProgress;
   #loadedBytes = 0;
+  #mappedBytes = 0;
 
   /** `computeDtype` is what the user asked to compute in: float32 or bfloat16. */
   constructor(device: Device, source: TensorSource, computeDtype: Dtype, progress: LoadProgress = () => {}) {
@@ -46,6 +47,11 @@ export class WeightLoader {
   /** Bytes of prepared weights so far, those used in place included. */
   get loadedBytes(): number {
     return this.#loadedBytes;
+  }
+
+  /** Of these, bytes used where they are mapped. */
+  get mappedBytes(): number {
+    return this.#mappedBytes;
   }
 
   /** Tensors stacked by rows into one prepared matrix of `columns` columns. */
@@ -98,7 +104,9 @@ export class WeightLoader {
     const data = this.#source.data(name, [rows, columns]);
     const isUsable = data.kind === "mapped" && data.dtype === dtype && this.#device.kind === "cpu";
     if (!isUsable || !this.#device.isPlainWeight(dtype)) return undefined;
-    this.#report(rows * columns * dtypeBytes[dtype], name);
+    const bytes = rows * columns * dtypeBytes[dtype];
+    this.#mappedBytes += bytes;
+    this.#report(bytes, name);
     return { address: data.address, dtype, rows, columns };
   }
 

@@ -168,6 +168,21 @@ describe("before memory is taken", () => {
     expectError(engine, "invalid_option", "--max-model-len 513", "512 positions");
     expect(device.allocations.size).toBe(0);
   });
+
+  test("weights that do not fit together are refused with what they need and what is free", () => {
+    // 24 GiB a layer: one might fit, 200 fit nowhere.
+    const tall = {
+      ...config,
+      num_hidden_layers: 200,
+      intermediate_size: Math.floor(2 ** 32 / config.hidden_size),
+    };
+    const directory = modelDirectory((path) =>
+      writeFileSync(join(path, "config.json"), JSON.stringify(tall)),
+    );
+    const { engine } = load({ modelDirectory: directory, loadFormat: "dummy" });
+    expectError(engine, "native_out_of_memory", "no room for the weights", "MiB asked", "MiB free");
+    expect(device.allocations.size).toBe(0);
+  });
 });
 
 describe("a sound model", () => {

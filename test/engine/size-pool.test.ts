@@ -50,6 +50,7 @@ describe("a pool", () => {
       () => sized(cpu, { cpuCacheBytes: 2 * mebibyte - 1 }),
       "no_cache_memory",
       "2.0 MiB",
+      "--cpu-cache-bytes",
       "at least 2",
     );
     expectError(() => sized(gpuWith(1000 * mebibyte, 50 * mebibyte), {}), "no_cache_memory", "-50.0 MiB");

@@ -66,6 +66,16 @@ function locationsOf(router: CacheGroupRouter, layer: number, count: number): nu
 const tokens = new Int32Array(64);
 const grown = (length: number, ...appended: number[]): TableChange => ({ appended, length });
 
+describe("block tables", () => {
+  test("beyond their bound are refused before they are made", () => {
+    const before = device.allocations.size;
+    for (const overrides of [{ maxTokensPerRequest: 2e9 }, { maxBatchSize: 2 ** 26 }]) {
+      expectError(() => routerWith(overrides), "invalid_option", "--max-model-len", "--max-num-seqs");
+    }
+    expect(device.allocations.size).toBe(before);
+  });
+});
+
 describe("a layer's view", () => {
   test("steps by kernel pages when a block holds several", () => {
     const { kPageStrideBytes, vPageStrideBytes, pageSize } = routerWith({ kernelPageSize: 2 }).layerView(
