@@ -3,10 +3,13 @@ import { GranaryError } from "../../assert";
 import type { FlagValues } from "../parse-flags";
 import type { Runtime } from "../runtime";
 import { benchServe } from "./http-load";
+import { describeFailures, type Measurement } from "./measurement";
 import { benchLatency, benchThroughput } from "./offline-benches";
-import { type Figures, formatFigures } from "./statistics";
+import { formatFigures } from "./statistics";
 
-const kinds: Readonly<Record<string, (flags: FlagValues, runtime: Runtime) => Figures | Promise<Figures>>> = {
+type Benchmark = (flags: FlagValues, runtime: Runtime) => Measurement | Promise<Measurement>;
+
+const kinds: Readonly<Record<string, Benchmark>> = {
   throughput: benchThroughput,
   latency: benchLatency,
   serve: benchServe,
@@ -22,7 +25,8 @@ export async function bench(
   if (measure === undefined || others.length > 0) {
     throw new GranaryError("usage", `granary bench takes one of ${Object.keys(kinds).join(", ")}`);
   }
-  const figures = await measure(flags, runtime);
+  const { figures, failures } = await measure(flags, runtime);
   runtime.out(formatFigures(figures, flags.isSet("json")));
-  return 0;
+  runtime.err(describeFailures(failures));
+  return failures.length === 0 ? 0 : 1;
 }

@@ -4,11 +4,12 @@
  */
 import type { FlagValues } from "../parse-flags";
 import type { Runtime } from "../runtime";
-import { type Figures, summarise } from "./statistics";
+import type { Measurement } from "./measurement";
+import { summarise } from "./statistics";
 import { type BenchRequest, makeWorkload, seededRandom } from "./workload";
 
 interface Timed {
-  readonly ok: boolean;
+  readonly failure: string | undefined;
   readonly ttftMs: number;
   readonly itlMs: readonly number[];
   readonly e2eMs: number;
@@ -75,7 +76,7 @@ async function sendOne(target: Target, request: BenchRequest): Promise<Timed> {
     }
   }
   return {
-    ok: usage !== undefined,
+    failure: usage === undefined ? `status ${response.status}, no usage` : undefined,
     ttftMs,
     itlMs,
     e2eMs: target.clockMs() - startedMs,
@@ -107,7 +108,7 @@ async function sendAll(
   return results;
 }
 
-export async function benchServe(flags: FlagValues, runtime: Runtime): Promise<Figures> {
+export async function benchServe(flags: FlagValues, runtime: Runtime): Promise<Measurement> {
   const url = flags.required<string>("base-url").replace(/\/$/, "");
   const [key] = flags.list("api-key");
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
@@ -125,12 +126,12 @@ export async function benchServe(flags: FlagValues, runtime: Runtime): Promise<F
     rate === 0 ? 0 : (-Math.log(1 - random()) * 1000) / rate,
   );
   const seconds = (runtime.clockMs() - startedMs) / 1000;
-  const done = results.filter(({ ok }) => ok);
+  const done = results.filter(({ failure }) => failure === undefined);
   const total = (pick: (timed: Timed) => number) => done.reduce((sum, timed) => sum + pick(timed), 0);
   const tpotMs = done
     .filter(({ completionTokens }) => completionTokens > 1)
     .map(({ e2eMs, ttftMs, completionTokens }) => (e2eMs - ttftMs) / (completionTokens - 1));
-  return {
+  const figures = {
     model: model.id,
     requests: requests.length,
     failed: requests.length - done.length,
@@ -157,4 +158,5 @@ export async function benchServe(flags: FlagValues, runtime: Runtime): Promise<F
       done.map(({ e2eMs }) => e2eMs),
     ),
   };
+  return { figures, failures: results.flatMap(({ failure }) => failure ?? []) };
 }

@@ -1,12 +1,13 @@
 /** `granary bench throughput` and `latency`: what an engine does in this process, without HTTP. */
 import type { FlagValues } from "../parse-flags";
 import type { Runtime } from "../runtime";
+import type { Measurement } from "./measurement";
 import { OfflineEngine } from "./offline-engine";
-import { type Figures, summarise } from "./statistics";
+import { summarise } from "./statistics";
 import { makeWorkload } from "./workload";
 
 /** All requests at once; the rate at which they are worked off. */
-export function benchThroughput(flags: FlagValues, runtime: Runtime): Figures {
+export function benchThroughput(flags: FlagValues, runtime: Runtime): Measurement {
   const bench = new OfflineEngine(flags, runtime);
   const { vocabSize, maxModelLen } = bench.engine.limits;
   const requests = makeWorkload(flags, vocabSize, maxModelLen);
@@ -14,8 +15,9 @@ export function benchThroughput(flags: FlagValues, runtime: Runtime): Figures {
   bench.run(requests.slice(0, 1).map(({ maxTokens }) => ({ tokens: Int32Array.of(1), maxTokens })));
   const result = bench.run(requests);
   const seconds = result.elapsedMs / 1000;
-  return {
+  const figures = {
     requests: requests.length,
+    failed: result.failures.length,
     elapsedSeconds: seconds,
     promptTokens: result.promptTokens,
     cachedTokens: result.cachedTokens,
@@ -24,10 +26,11 @@ export function benchThroughput(flags: FlagValues, runtime: Runtime): Figures {
     totalTokensPerSecond: (result.promptTokens + result.generatedTokens) / seconds,
     ...summarise("firstToken", result.firstTokenMs),
   };
+  return { figures, failures: result.failures };
 }
 
 /** One batch of equal requests, again and again; the time of a decode step and of a whole batch. */
-export function benchLatency(flags: FlagValues, runtime: Runtime): Figures {
+export function benchLatency(flags: FlagValues, runtime: Runtime): Measurement {
   const bench = new OfflineEngine(flags, runtime);
   const { vocabSize, maxModelLen } = bench.engine.limits;
   const batchSize = flags.required<number>("batch-size");
@@ -35,6 +38,7 @@ export function benchLatency(flags: FlagValues, runtime: Runtime): Figures {
   const stepMs: number[] = [];
   const batchMs: number[] = [];
   const firstTokenMs: number[] = [];
+  const failures: string[] = [];
   for (let iteration = 0; iteration <= iterations; iteration++) {
     const requests = makeWorkload(
       flags.with({ "num-prompts": batchSize, "workload-seed": iteration }),
@@ -43,18 +47,23 @@ export function benchLatency(flags: FlagValues, runtime: Runtime): Figures {
     );
     const result = bench.run(requests);
     if (iteration === 0) continue;
+    failures.push(...result.failures);
+    // Of a batch that came to nothing, only the reasons are worth keeping.
+    if (result.generatedTokens === 0) continue;
     batchMs.push(result.elapsedMs);
     firstTokenMs.push(Math.max(...result.firstTokenMs));
     // The first steps carry prompts; those at the end run short of requests.
     stepMs.push(...result.stepMs.slice(batchSize, -batchSize));
   }
   const medianStep = summarise("decodeStep", stepMs);
-  return {
+  const figures = {
     batchSize,
     iterations,
+    failed: failures.length,
     ...summarise("batch", batchMs),
     ...summarise("lastFirstToken", firstTokenMs),
     ...medianStep,
     decodeTokensPerSecond: (1000 * batchSize) / Number(medianStep.decodeStepMedianMs),
   };
+  return { figures, failures };
 }

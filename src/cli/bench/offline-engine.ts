@@ -17,13 +17,40 @@ import type { BenchRequest } from "./workload";
 
 export interface OfflineRun {
   readonly elapsedMs: number;
+  /** Tokens of the requests that were answered in full, as are all counts here. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly generatedTokens: number;
   /** By request: from submission to its first token. */
   readonly firstTokenMs: readonly number[];
+  /** Why each of the others was not. */
+  readonly failures: readonly string[];
   /** Durations of the steps that generated. */
   readonly stepMs: readonly number[];
+}
+
+/** What has come back for one request. */
+class Answer {
+  readonly request: BenchRequest;
+  cachedTokens = 0;
+  generatedTokens = 0;
+  firstTokenMs = Number.NaN;
+  /** Cleared by the end that was asked for. */
+  failure: string | undefined = "the engine never ended it";
+
+  constructor(request: BenchRequest) {
+    this.request = request;
+  }
+
+  take({ tokens, cachedTokens, finish, error }: TokenChunk, nowMs: number): void {
+    if (tokens.length > 0 && this.generatedTokens === 0) this.firstTokenMs = nowMs;
+    this.generatedTokens += tokens.length;
+    this.cachedTokens += cachedTokens ?? 0;
+    if (finish === undefined) return;
+    const isRefused = finish === "error" || finish === "abort";
+    if (isRefused) this.failure = error ?? `it ended by ${finish}`;
+    else this.failure = this.generatedTokens === 0 ? "it gave no token" : undefined;
+  }
 }
 
 export class OfflineEngine {
@@ -55,36 +82,39 @@ export class OfflineEngine {
 
   run(requests: readonly BenchRequest[]): OfflineRun {
     const startedMs = this.#clockMs();
-    const firstTokenMs = new Map<number, number>();
+    const answers = new Map(requests.map((request) => [this.#submit(request), new Answer(request)]));
     let generatedTokens = 0;
-    let cachedTokens = 0;
-    this.#onChunk = ({ id, tokens, cachedTokens: cached }) => {
-      generatedTokens += tokens.length;
-      cachedTokens += cached ?? 0;
-      if (tokens.length > 0 && !firstTokenMs.has(id)) firstTokenMs.set(id, this.#clockMs() - startedMs);
+    this.#onChunk = (chunk) => {
+      generatedTokens += chunk.tokens.length;
+      answers.get(chunk.id)?.take(chunk, this.#clockMs() - startedMs);
     };
-    for (const { tokens, maxTokens } of requests) this.#submit(tokens, maxTokens);
     const stepMs: number[] = [];
     while (this.engine.hasWork) {
       const [beganMs, before] = [this.#clockMs(), generatedTokens];
       this.engine.step();
       if (generatedTokens > before) stepMs.push(this.#clockMs() - beganMs);
     }
+    const elapsedMs = this.#clockMs() - startedMs;
+    const complete = [...answers.values()].filter(({ failure }) => failure === undefined);
+    const sum = (pick: (answer: Answer) => number) => complete.reduce((total, it) => total + pick(it), 0);
     return {
-      elapsedMs: this.#clockMs() - startedMs,
-      promptTokens: requests.reduce((sum, { tokens }) => sum + tokens.length, 0),
-      cachedTokens,
-      generatedTokens,
-      firstTokenMs: [...firstTokenMs.values()],
+      elapsedMs,
+      promptTokens: sum(({ request }) => request.tokens.length),
+      cachedTokens: sum(({ cachedTokens }) => cachedTokens),
+      generatedTokens: sum(({ generatedTokens }) => generatedTokens),
+      firstTokenMs: complete.map(({ firstTokenMs }) => firstTokenMs),
+      failures: [...answers.values()].flatMap(({ failure }) => failure ?? []),
       stepMs,
     };
   }
 
-  #submit(tokens: Int32Array, maxTokens: number): void {
+  /** Returns the id it gave the request. */
+  #submit({ tokens, maxTokens }: BenchRequest): number {
+    const id = this.#nextId++;
     this.engine.handle({
       kind: "submit",
       request: {
-        id: this.#nextId++,
+        id,
         tokens: tokens.slice(),
         numChoices: 1,
         sampling: {
@@ -99,6 +129,7 @@ export class OfflineEngine {
         stop: { maxTokens, minTokens: 0, ignoreEos: true, stopTokenIds: [] },
       },
     });
+    return id;
   }
 
   #receive(message: EngineMessage): void {

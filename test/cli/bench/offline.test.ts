@@ -1,7 +1,9 @@
 /** Benchmarks that run an engine in this process, on a toy model. */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import { OfflineEngine } from "../../../src/cli/bench/offline-engine";
 import { dispatch } from "../../../src/cli/dispatch";
+import { parseCommand } from "../../../src/cli/parse-flags";
 import { fakeRuntime } from "../../support/fake-runtime";
 import { removeTemporaryDirectories } from "../../support/temporary-directory";
 
@@ -24,6 +26,7 @@ describe("bench", () => {
     const figures = JSON.parse(out);
     expect(figures).toMatchObject({
       requests: 6,
+      failed: 0,
       promptTokens: 6 * 130,
       cachedTokens: 0,
       generatedTokens: 30,
@@ -57,5 +60,23 @@ describe("bench", () => {
       const { code, err } = await bench(...words);
       expect([code, err]).toEqual([2, "granary: granary bench takes one of throughput, latency, serve\n"]);
     }
+  });
+});
+
+describe("an engine for benches", () => {
+  const { flags } = parseCommand("bench", engine, {});
+  const request = (length: number, maxTokens = 3) => ({ tokens: new Int32Array(length).fill(7), maxTokens });
+
+  test("counts a request that it refuses as failed, with its reason, and none of its tokens", () => {
+    const bench = new OfflineEngine(flags, fakeRuntime());
+    const run = bench.run([request(20), request(5_000), request(30), request(6_000)]);
+    expect(run).toMatchObject({ promptTokens: 50, generatedTokens: 6 });
+    expect(run.firstTokenMs).toHaveLength(2);
+    expect(run.failures.map((reason) => /asks for (\d+) tokens/.exec(reason)?.[1])).toEqual(["5003", "6003"]);
+  });
+
+  test("counts a request that gave no token as failed", () => {
+    const run = new OfflineEngine(flags, fakeRuntime()).run([request(20, 0), request(30)]);
+    expect(run).toMatchObject({ promptTokens: 30, generatedTokens: 3, failures: ["it gave no token"] });
   });
 });
