@@ -62,8 +62,8 @@ if (failed === 0) {
   const { code, text } = await run([process.execPath, "test", "--only-failures", ...withoutCard, ...args]);
   const [ok, notOk, skipped] = [countOf(text, "pass"), countOf(text, "fail"), countOf(text, "skip")];
   passed += ok;
-  // A runner that died or ran nothing has failed, whatever it counted.
-  failed += notOk > 0 ? notOk : code !== 0 || ok === 0 ? 1 : 0;
+  // A runner that died or found nothing has failed, whatever it counted.
+  failed += notOk > 0 ? notOk : code !== 0 || ok + skipped === 0 ? 1 : 0;
   const skippedText = skipped > 0 ? `, ${skipped} skipped` : "";
   console.log(`${passed} passed, ${failed} failed${skippedText}`);
 } else {

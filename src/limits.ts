@@ -148,3 +148,6 @@ export const maxBatchRows = 65_536;
 
 /** Entries of one group's block tables, a GiB: requests at once times blocks of the longest. */
 export const maxBlockTableEntries = 2 ** 28;
+
+/** Experts that a token may be sent to; the kernels keep as many choices of a row. */
+export const maxExpertsPerToken = 64;

@@ -4,6 +4,7 @@
  */
 
 import type { RopeConfig } from "../layers/rope";
+import { maxExpertsPerToken } from "../limits";
 import type { LayerLabel } from "../recipes/group";
 import type { ConfigReader } from "./config-reader";
 import { maxPositionsOf, readRopeConfig } from "./rope-config";
@@ -137,15 +138,19 @@ function readLayerLabels(config: ConfigReader, modelType: string, numLayers: num
 }
 
 function readMoe(config: ConfigReader, numLayers: number): MoeConfig {
-  const numExperts = config.has("num_experts")
-    ? config.count("num_experts")
-    : config.count("num_local_experts");
+  const isOlderName = !config.has("num_experts") && config.has("num_local_experts");
+  const numExperts = config.count(isOlderName ? "num_local_experts" : "num_experts");
   const expertsPerToken = config.count("num_experts_per_tok");
   if (expertsPerToken > numExperts)
     config.fail(`num_experts_per_tok ${expertsPerToken} exceeds ${numExperts} experts`);
+  if (expertsPerToken > maxExpertsPerToken)
+    config.fail(`num_experts_per_tok ${expertsPerToken} is more than ${maxExpertsPerToken}`);
   const step = config.count("decoder_sparse_step", 1);
   const dense = config.raw("mlp_only_layers") ?? [];
-  if (!Array.isArray(dense)) config.fail("mlp_only_layers must be a list");
+  const isLayer = (value: unknown) =>
+    Number.isInteger(value) && Number(value) >= 0 && Number(value) < numLayers;
+  if (!Array.isArray(dense) || !dense.every(isLayer))
+    config.fail(`mlp_only_layers must list layers from 0 to ${numLayers - 1}`);
   return {
     numExperts,
     expertsPerToken,
@@ -204,6 +209,8 @@ export function readDecoderConfig(config: ConfigReader): DecoderConfig {
   const rope = readRopeConfig(config, headDim, maxPositionEmbeddings);
   const { labels, window } = readLayerLabels(config, modelType, numLayers);
   const biases = family.biases(config);
+  const rmsNormEpsilon = config.number("rms_norm_eps", 1e-6);
+  if (rmsNormEpsilon <= 0) config.fail(`rms_norm_eps must be positive, not ${rmsNormEpsilon}`);
   return {
     modelType,
     vocabSize: config.count("vocab_size"),
@@ -213,7 +220,7 @@ export function readDecoderConfig(config: ConfigReader): DecoderConfig {
     numQHeads,
     numKvHeads,
     headDim,
-    rmsNormEpsilon: config.number("rms_norm_eps", 1e-6),
+    rmsNormEpsilon,
     hasQkvBias: biases.qkv,
     hasOutputBias: biases.output,
     hasMlpBias: biases.mlp,

@@ -62,7 +62,7 @@ describe("shapes", () => {
     for (const name of names) {
       for (const value of [undefined, 0, -1, 1.5, "48", [48]]) refused({ [name]: value }, name);
     }
-    refused({ rms_norm_eps: "1e-6" }, "rms_norm_eps");
+    for (const epsilon of ["1e-6", 0, -1]) refused({ rms_norm_eps: epsilon }, "rms_norm_eps");
   });
 });
 
@@ -216,8 +216,11 @@ describe("mixtures", () => {
       refusedMixture({ [name]: 0 }, name);
       refusedMixture({ [name]: undefined }, name);
     }
-    refusedMixture({ num_experts: undefined }, "num_local_experts");
-    refusedMixture({ mlp_only_layers: 3 }, "mlp_only_layers");
+    refusedMixture({ num_experts: undefined }, "num_experts");
+    refusedMixture({ num_experts: 100, num_experts_per_tok: 65 }, "num_experts_per_tok 65");
+    for (const layers of [3, [6], [-1], ["a"], [0.5]]) {
+      refusedMixture({ mlp_only_layers: layers }, "mlp_only_layers");
+    }
     refusedMixture({ decoder_sparse_step: 0 }, "decoder_sparse_step");
   });
 });
