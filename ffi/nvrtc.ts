@@ -3,7 +3,8 @@ import { CString, dlopen, FFIType, type Pointer, ptr } from "bun:ffi";
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { NativeError } from "./errors";
-import { toolkitLibraries } from "./toolkit-paths";
+import { libraryFault } from "./shared-library";
+import { openToolkitLibrary, type ToolkitSearch } from "./toolkit-library";
 
 const { ptr: address, i32 } = FFIType;
 const symbols = {
@@ -48,8 +49,10 @@ function openBuiltins(libraryPath: string): void {
   const names = readdirSync(folder).filter((name) => /^libnvrtc-builtins\.so\.[\d.]+$/.test(name));
   const open = cDlopen();
   for (const name of names) {
-    const path = cString(join(folder, name));
-    open?.(ptr(path), bindNow);
+    const path = join(folder, name);
+    const fault = libraryFault(path);
+    if (fault !== undefined) throw new NativeError("unsupported", fault);
+    open?.(ptr(cString(path)), bindNow);
   }
 }
 
@@ -88,17 +91,17 @@ export class Nvrtc {
 
   /** `given` is a file or folder that replaces the usual places. Undefined where there is none. */
   static open(given: string | undefined): Nvrtc | undefined {
-    for (const name of toolkitLibraries("nvrtc", given)) {
-      try {
-        const library = dlopen(name, symbols);
-        const path = openedPath(name) ?? name;
-        if (isAbsolute(path)) openBuiltins(path);
-        return new Nvrtc(path, library.symbols);
-      } catch {
-        // Not there, or not what it says: the next place.
-      }
-    }
-    return undefined;
+    return Nvrtc.search(given).library;
+  }
+
+  /** As `open`, with what was wrong with the files that were tried. */
+  static search(given: string | undefined): ToolkitSearch<Nvrtc> {
+    return openToolkitLibrary("nvrtc", given, (name) => {
+      const library = dlopen(name, symbols);
+      const path = openedPath(name) ?? name;
+      if (isAbsolute(path)) openBuiltins(path);
+      return new Nvrtc(path, library.symbols);
+    });
   }
 
   /** Machine code (a cubin). Throws NativeError with the compiler's own words. */

@@ -1,14 +1,21 @@
 /** Looks for the parts of NVIDIA's toolkit that are found at run time and tries them. */
 import { dlopen, FFIType } from "bun:ffi";
 import { Nvrtc } from "./nvrtc";
-import { toolkitLibraries } from "./toolkit-paths";
+import { openToolkitLibrary } from "./toolkit-library";
 
 const trial = { source: "__global__ void trial(int* out) { *out = 1; }", kernel: "trial" };
 
-/** Version and place of the run-time compiler and whether it works for a card, or that it is absent. */
+/** Tells a name that nobody gave from one that leads nowhere, and a broken file from none. */
+function absence(variable: string, given: string | undefined, faults: readonly string[]): string {
+  const subject = given === undefined || given === "" ? "not found" : `${variable} names no usable library`;
+  return faults.length === 0 ? subject : `${subject} (${faults.join("; ")})`;
+}
+
+/** Version and place of the run-time compiler and whether it works for a card, or why there is none. */
 export function findNvrtc(given: string | undefined, architecture: string): string {
-  const compiler = Nvrtc.open(given);
-  if (compiler === undefined) return "not found: only kernels compiled ahead of time are used";
+  const { library: compiler, faults } = Nvrtc.search(given);
+  if (compiler === undefined)
+    return `${absence("GRANARY_NVRTC", given, faults)}: only kernels compiled ahead of time are used`;
   const found = `${compiler.version} (${compiler.path})`;
   try {
     compiler.compile({ ...trial, options: [`--gpu-architecture=${architecture}`] });
@@ -18,17 +25,13 @@ export function findNvrtc(given: string | undefined, architecture: string): stri
   }
 }
 
-/** Version and place of NVIDIA's products, or that they are absent. */
+/** Version and place of NVIDIA's products, or why there are none. */
 export function findCublasLt(given: string | undefined): string {
-  for (const path of toolkitLibraries("cublasLt", given)) {
-    try {
-      const library = dlopen(path, { cublasLtGetVersion: { args: [], returns: FFIType.u64_fast } });
-      const version = Number(library.symbols.cublasLtGetVersion());
-      library.close();
-      return `${version} (${path})`;
-    } catch {
-      // Not there: the next place.
-    }
-  }
-  return "not found: our own products are used";
+  const { library: found, faults } = openToolkitLibrary("cublasLt", given, (path) => {
+    const library = dlopen(path, { cublasLtGetVersion: { args: [], returns: FFIType.u64_fast } });
+    const version = Number(library.symbols.cublasLtGetVersion());
+    library.close();
+    return `${version} (${path})`;
+  });
+  return found ?? `${absence("GRANARY_CUBLASLT", given, faults)}: our own products are used`;
 }
