@@ -86,8 +86,10 @@ function inspectCuda(file: EmbeddedFile | undefined, runtime: Runtime): CudaRepo
 function cacheText({ environment }: Runtime): string {
   const cache = CubinCache.open(environment);
   if (cache === undefined) return "none: no directory is ours alone, so each start compiles anew";
-  const { numKernels, bytes } = cache.usage();
-  return `${cache.directory}: ${numKernels} compiled at run time, ${(bytes / 2 ** 10).toFixed(0)} KiB`;
+  const { numKernels, bytes, numOthers } = cache.usage();
+  const entries = numOthers === 1 ? "entry" : "entries";
+  const others = numOthers === 0 ? "" : `; ${numOthers} other ${entries} beside`;
+  return `${cache.directory}: ${numKernels} compiled at run time, ${(bytes / 2 ** 10).toFixed(0)} KiB${others}`;
 }
 
 export function doctor(flags: FlagValues, runtime: Runtime): number {

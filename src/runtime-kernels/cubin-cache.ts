@@ -1,7 +1,6 @@
 /** Machine code of kernels on disk, by the hash of all it was made from; believed with its checksum only. */
 import { createHash } from "node:crypto";
 import {
-  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -21,8 +20,29 @@ const checksumBytes = 32;
 const checksum = (bytes: Uint8Array): Buffer => createHash("sha256").update(bytes).digest();
 
 export interface CubinCacheUsage {
+  /** Those that `find` would believe, and their bytes. */
   readonly numKernels: number;
   readonly bytes: number;
+  /** Whatever else lies in the directory. */
+  readonly numOthers: number;
+}
+
+/** What a file of the cache holds; undefined where it is not what was stored, or no file. */
+function readChecked(path: string): Buffer | undefined {
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined;
+  const content = readFileSync(path);
+  const cubin = content.subarray(checksumBytes);
+  return checksum(cubin).equals(content.subarray(0, checksumBytes)) ? cubin : undefined;
+}
+
+/** As `readChecked`, where also a file that cannot be read is none of ours. */
+function checkedBytes(path: string): number | undefined {
+  try {
+    const cubin = readChecked(path);
+    return cubin === undefined ? undefined : checksumBytes + cubin.length;
+  } catch {
+    return undefined;
+  }
 }
 
 export class CubinCache {
@@ -50,10 +70,8 @@ export class CubinCache {
   /** Undefined when it is not there or not what was stored. */
   find(key: string): Uint8Array | undefined {
     const path = this.#path(key);
-    if (!existsSync(path)) return undefined;
-    const content = readFileSync(path);
-    const cubin = content.subarray(checksumBytes);
-    if (!checksum(cubin).equals(content.subarray(0, checksumBytes))) return undefined;
+    const cubin = readChecked(path);
+    if (cubin === undefined) return undefined;
     const now = new Date();
     utimesSync(path, now, now);
     return cubin;
@@ -73,8 +91,12 @@ export class CubinCache {
   }
 
   usage(): CubinCacheUsage {
-    const files = this.#files();
-    return { numKernels: files.length, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) };
+    const names = readdirSync(this.directory);
+    const sizes = names.flatMap((name) =>
+      name.endsWith(suffix) ? (checkedBytes(join(this.directory, name)) ?? []) : [],
+    );
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    return { numKernels: sizes.length, bytes, numOthers: names.length - sizes.length };
   }
 
   #path(key: string): string {
@@ -87,7 +109,7 @@ export class CubinCache {
       .flatMap((name) => {
         const path = join(this.directory, name);
         const state = statSync(path, { throwIfNoEntry: false });
-        return state === undefined ? [] : [{ path, bytes: state.size, usedAt: state.mtimeMs }];
+        return state?.isFile() ? [{ path, usedAt: state.mtimeMs }] : [];
       });
   }
 

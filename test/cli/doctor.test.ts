@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { dispatch } from "../../src/cli/dispatch";
+import { CubinCache } from "../../src/runtime-kernels/cubin-cache";
 import { embeddedFile, fakeRuntime } from "../support/fake-runtime";
 import { removeTemporaryDirectories, temporaryDirectory } from "../support/temporary-directory";
 
@@ -47,6 +48,16 @@ describe("the doctor", () => {
     expect(found.CPU).toStartWith("unusable: ");
     expect(found.CUDA).toStartWith("unusable: ");
     expect(found["models run on"]).toContain("no usable GPU");
+  });
+
+  test("counts the kernels of the cache that are whole, and what else lies there", async () => {
+    const root = temporaryDirectory();
+    const environment = { XDG_CACHE_HOME: root };
+    const cache = CubinCache.open(environment);
+    cache?.store("a", new Uint8Array(2016));
+    expect((await findings({ environment }))["kernel cache"]).toEndWith(": 1 compiled at run time, 2 KiB");
+    writeFileSync(join(cache?.directory ?? "", "b.cubin"), "a line\n");
+    expect((await findings({ environment }))["kernel cache"]).toEndWith(", 2 KiB; 1 other entry beside");
   });
 
   test("leaves the library free for the engine", async () => {

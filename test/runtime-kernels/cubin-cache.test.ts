@@ -27,7 +27,25 @@ describe("the cache of machine code", () => {
     cache.store("a", code);
     expect(new CubinCache(cache.directory).find("a")).toEqual(Buffer.from(code));
     expect(cache.find("b")).toBeUndefined();
-    expect(cache.usage()).toEqual({ numKernels: 1, bytes: code.length + 32 });
+    expect(cache.usage()).toEqual({ numKernels: 1, bytes: code.length + 32, numOthers: 0 });
+  });
+
+  test("counts what it would give back, and the rest as others", () => {
+    const cache = openCache();
+    cache.store("a", code);
+    writeFileSync(fileOf(cache, "text"), "a line\n");
+    writeFileSync(join(cache.directory, "notes"), "a line\n");
+    mkdirSync(fileOf(cache, "folder"));
+    expect(cache.usage()).toEqual({ numKernels: 1, bytes: code.length + 32, numOthers: 3 });
+    expect(cache.find("folder")).toBeUndefined();
+  });
+
+  test("makes room beside a folder that it cannot drop", () => {
+    const cache = openCache();
+    mkdirSync(fileOf(cache, "folder"));
+    utimesSync(fileOf(cache, "folder"), 1, 1);
+    for (let i = 0; i <= maxCachedKernels; i++) cache.store(`k${i}`, code.subarray(0, 4));
+    expect(cache.usage()).toMatchObject({ numKernels: maxCachedKernels, numOthers: 1 });
   });
 
   test("leaves nothing but whole files behind", () => {
