@@ -89,7 +89,8 @@ function cacheText({ environment }: Runtime): string {
   const { numKernels, bytes, numOthers } = cache.usage();
   const entries = numOthers === 1 ? "entry" : "entries";
   const others = numOthers === 0 ? "" : `; ${numOthers} other ${entries} beside`;
-  return `${cache.directory}: ${numKernels} compiled at run time, ${(bytes / 2 ** 10).toFixed(0)} KiB${others}`;
+  const size = `${(bytes / 2 ** 10).toFixed(0)} KiB`;
+  return `${cache.directory}: ${numKernels} compiled at run time, ${size}${others}`;
 }
 
 export function doctor(flags: FlagValues, runtime: Runtime): number {

@@ -40,7 +40,7 @@ export function readModelTexts(directory: string): TokenizerFiles {
   return readTokenizerFiles((name) => {
     const path = join(directory, name);
     return existsSync(path) ? readFileSync(path, "utf8") : undefined;
-  });
+  }, directory);
 }
 
 /** What the model recommends for requests that say nothing, unless the user wants none of it. */

@@ -19,15 +19,15 @@ export interface TokenizerFiles {
 /** Gives the text of a file of the model directory, or undefined where there is none. */
 export type ReadModelText = (fileName: string) => string | undefined;
 
-/** Reads what the tokenizer needs; only tokenizer.json must be there. */
-export function readTokenizerFiles(read: ReadModelText): TokenizerFiles {
+/** Reads what the tokenizer needs; only tokenizer.json must be there. `place` is for the message when not. */
+export function readTokenizerFiles(read: ReadModelText, place = "the model directory"): TokenizerFiles {
   const optional = (fileName: string): JsonObject => {
     const text = read(fileName);
     return text === undefined ? {} : asObject(parseJson(text, fileName), fileName);
   };
   const text = read("tokenizer.json");
   if (text === undefined) {
-    throw new GranaryError("tokenizer_missing", "the model directory has no tokenizer.json");
+    throw new GranaryError("tokenizer_missing", `${place} has no tokenizer.json`);
   }
   return {
     tokenizer: asObject(parseJson(text, "tokenizer.json"), "tokenizer.json"),

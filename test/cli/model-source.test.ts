@@ -52,6 +52,11 @@ describe("the model", () => {
     writeFileSync(join(directory, "config.json"), '{"eos_token_id": 2}');
     expect(() => readModelTexts(directory)).not.toThrow();
   });
+
+  test("is named by its directory when it has no tokenizer", () => {
+    const directory = temporaryDirectory();
+    expectError(() => readModelTexts(directory), "tokenizer_missing", `${directory} has no tokenizer.json`);
+  });
 });
 
 describe("the engine's options", () => {
