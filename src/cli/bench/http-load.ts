@@ -2,14 +2,24 @@
  * `granary bench serve`: loads a running server over HTTP
  * with streaming completions and times what comes back.
  */
+import { GranaryError } from "../../assert";
 import type { FlagValues } from "../parse-flags";
 import type { Runtime } from "../runtime";
 import type { Measurement } from "./measurement";
+import {
+  fetchAnswer,
+  messageOf,
+  parseChunk,
+  parseModels,
+  type ServedModel,
+  type Usage,
+} from "./server-answers";
+import { eventData } from "./server-sent-events";
 import { summarise } from "./statistics";
 import { type BenchRequest, makeWorkload, seededRandom } from "./workload";
 
+/** A request that was answered in full. */
 interface Timed {
-  readonly failure: string | undefined;
   readonly ttftMs: number;
   readonly itlMs: readonly number[];
   readonly e2eMs: number;
@@ -18,10 +28,9 @@ interface Timed {
   readonly cachedTokens: number;
 }
 
-interface Usage {
-  readonly prompt_tokens: number;
-  readonly completion_tokens: number;
-  readonly prompt_tokens_details?: { readonly cached_tokens: number };
+interface Answers {
+  readonly done: readonly Timed[];
+  readonly failures: readonly string[];
 }
 
 interface Target {
@@ -31,58 +40,47 @@ interface Target {
   readonly clockMs: () => number;
 }
 
-/** Data fields of an SSE body, one by one. */
-async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const chunk of body) {
-    text += decoder.decode(chunk, { stream: true });
-    for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
-      const event = text.slice(0, end);
-      text = text.slice(end + 2);
-      if (event.startsWith("data: ")) yield event.slice(6);
-    }
-  }
+function bodyOf(model: string, { tokens, maxTokens }: BenchRequest): string {
+  return JSON.stringify({
+    model,
+    prompt: [...tokens],
+    max_tokens: maxTokens,
+    ignore_eos: true,
+    temperature: 0,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
 }
 
-async function sendOne(target: Target, request: BenchRequest): Promise<Timed> {
+/** Throws when the server, the connection or the stream does not keep to the protocol. */
+async function timeOne(target: Target, request: BenchRequest): Promise<Timed> {
   const startedMs = target.clockMs();
-  const response = await fetch(`${target.url}/v1/completions`, {
+  const response = await fetchAnswer(`${target.url}/v1/completions`, {
     method: "POST",
     headers: { "content-type": "application/json", ...target.headers },
-    body: JSON.stringify({
-      model: target.model,
-      prompt: [...request.tokens],
-      max_tokens: request.maxTokens,
-      ignore_eos: true,
-      temperature: 0,
-      stream: true,
-      stream_options: { include_usage: true },
-    }),
+    body: bodyOf(target.model, request),
   });
   const itlMs: number[] = [];
   let usage: Usage | undefined;
   let [ttftMs, lastMs] = [Number.NaN, startedMs];
-  if (response.ok && response.body !== null) {
-    for await (const data of events(response.body)) {
-      if (data === "[DONE]") break;
-      const parsed = JSON.parse(data) as { choices: readonly unknown[]; usage?: Usage | null };
-      usage = parsed.usage ?? usage;
-      if (parsed.choices.length === 0) continue;
-      const nowMs = target.clockMs();
-      if (Number.isNaN(ttftMs)) ttftMs = nowMs - startedMs;
-      else itlMs.push(nowMs - lastMs);
-      lastMs = nowMs;
-    }
+  for await (const data of eventData(response.body ?? [])) {
+    if (data === "[DONE]") break;
+    const chunk = parseChunk(data);
+    usage = chunk.usage ?? usage;
+    if (chunk.choices.length === 0) continue;
+    const nowMs = target.clockMs();
+    if (Number.isNaN(ttftMs)) ttftMs = nowMs - startedMs;
+    else itlMs.push(nowMs - lastMs);
+    lastMs = nowMs;
   }
+  if (usage === undefined) throw new GranaryError("bad_answer", "the stream ended without its usage");
   return {
-    failure: usage === undefined ? `status ${response.status}, no usage` : undefined,
     ttftMs,
     itlMs,
     e2eMs: target.clockMs() - startedMs,
-    completionTokens: usage?.completion_tokens ?? 0,
-    promptTokens: usage?.prompt_tokens ?? 0,
-    cachedTokens: usage?.prompt_tokens_details?.cached_tokens ?? 0,
+    completionTokens: usage.completion_tokens,
+    promptTokens: usage.prompt_tokens,
+    cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
   };
 }
 
@@ -92,8 +90,9 @@ async function sendAll(
   requests: readonly BenchRequest[],
   concurrency: number,
   waitMs: () => number,
-): Promise<readonly Timed[]> {
-  const results: Timed[] = [];
+): Promise<Answers> {
+  const done: Timed[] = [];
+  const failures: string[] = [];
   const startedMs = target.clockMs();
   let [next, arrivalMs] = [0, 0];
   const worker = async () => {
@@ -101,32 +100,46 @@ async function sendAll(
       arrivalMs += waitMs();
       const delayMs = startedMs + arrivalMs - target.clockMs();
       if (delayMs > 0) await Bun.sleep(delayMs);
-      results.push(await sendOne(target, requests[index] as BenchRequest));
+      // The server may be gone for one request and back for the next, so none of them ends the run.
+      await timeOne(target, requests[index] as BenchRequest).then(
+        (timed) => done.push(timed),
+        (error) => failures.push(messageOf(error)),
+      );
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, worker));
-  return results;
+  await Promise.all(Array.from({ length: Math.min(concurrency, requests.length) }, worker));
+  return { done, failures };
+}
+
+/** The model of that name, or the server's first. */
+async function findModel(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  name: string | undefined,
+): Promise<ServedModel> {
+  const listing = `${url}/v1/models`;
+  const models = parseModels(await (await fetchAnswer(listing, { headers })).text(), listing);
+  const model = name === undefined ? models[0] : models.find(({ id }) => id === name);
+  if (model !== undefined) return model;
+  const names = models.map(({ id }) => `'${id}'`).join(", ");
+  throw new GranaryError("usage", `--model ${name} is not served by ${url}, which has ${names}`);
 }
 
 export async function benchServe(flags: FlagValues, runtime: Runtime): Promise<Measurement> {
   const url = flags.required<string>("base-url").replace(/\/$/, "");
   const [key] = flags.list("api-key");
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
-  const listing = await fetch(`${url}/v1/models`, { headers });
-  const { data } = (await listing.json()) as { data: readonly { id: string; max_model_len?: number }[] };
-  const model = data[0];
-  if (model === undefined) throw new Error(`${url} serves no model`);
+  const model = await findModel(url, headers, flags.text("model"));
   const rate = flags.required<number>("request-rate");
   const random = seededRandom(flags.required<number>("workload-seed") + 1);
   // Byte-level vocabularies have 256 ids at least, so these ids exist everywhere.
   const requests = makeWorkload(flags, 256, model.max_model_len ?? 4096);
   const target = { url, model: model.id, headers, clockMs: runtime.clockMs };
   const startedMs = runtime.clockMs();
-  const results = await sendAll(target, requests, flags.required("max-concurrency"), () =>
+  const { done, failures } = await sendAll(target, requests, flags.required("max-concurrency"), () =>
     rate === 0 ? 0 : (-Math.log(1 - random()) * 1000) / rate,
   );
   const seconds = (runtime.clockMs() - startedMs) / 1000;
-  const done = results.filter(({ failure }) => failure === undefined);
   const total = (pick: (timed: Timed) => number) => done.reduce((sum, timed) => sum + pick(timed), 0);
   const tpotMs = done
     .filter(({ completionTokens }) => completionTokens > 1)
@@ -134,8 +147,10 @@ export async function benchServe(flags: FlagValues, runtime: Runtime): Promise<M
   const figures = {
     model: model.id,
     requests: requests.length,
-    failed: requests.length - done.length,
+    failed: failures.length,
     elapsedSeconds: seconds,
+    promptTokens: total(({ promptTokens }) => promptTokens),
+    generatedTokens: total(({ completionTokens }) => completionTokens),
     requestsPerSecond: done.length / seconds,
     generatedTokensPerSecond: total(({ completionTokens }) => completionTokens) / seconds,
     hitRate:
@@ -158,5 +173,5 @@ export async function benchServe(flags: FlagValues, runtime: Runtime): Promise<M
       done.map(({ e2eMs }) => e2eMs),
     ),
   };
-  return { figures, failures: results.flatMap(({ failure }) => failure ?? []) };
+  return { figures, failures };
 }
