@@ -22,6 +22,11 @@ export class InvariantError extends Error {
   }
 }
 
+/** What is said of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** Throws InvariantError unless `condition` holds. Stays on in release builds. */
 export function assert(condition: boolean, message: string): asserts condition {
   if (!condition) throw new InvariantError(message);

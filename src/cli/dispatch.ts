@@ -1,5 +1,5 @@
 /** From the command line to a command's exit code: 0 fine, 1 failed, 2 used wrongly. */
-import { GranaryError } from "../assert";
+import { GranaryError, messageOf } from "../assert";
 import { bench } from "./bench/bench";
 import { doctor } from "./doctor";
 import type { CommandName } from "./flag-types";
@@ -52,7 +52,7 @@ export async function dispatch(args: readonly string[], runtime: Runtime): Promi
     }
     return await commands[name](parsed, runtime);
   } catch (error) {
-    runtime.err(`granary: ${error instanceof Error ? error.message : String(error)}\n`);
+    runtime.err(`granary: ${messageOf(error)}\n`);
     return error instanceof GranaryError && error.code === "usage" ? 2 : 1;
   }
 }

@@ -3,7 +3,7 @@
  * commands over a port, chunks dispatched to their requests.
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
-import { GranaryError } from "../assert";
+import { GranaryError, messageOf } from "../assert";
 import { unpackChunks } from "./chunk-codec";
 import type { EngineClient, EngineState, RequestTicket } from "./engine-client";
 import type { EngineOptions } from "./engine-options";
@@ -60,7 +60,7 @@ export class EngineWorkerClient implements EngineClient {
     this.#port = port1;
     this.#port.on("message", (message: EngineMessage) => this.#receive(message));
     this.#worker = new Worker(workerUrl);
-    this.#worker.on("error", (error) => this.#fail(error instanceof Error ? error.message : String(error)));
+    this.#worker.on("error", (error) => this.#fail(messageOf(error)));
     this.#worker.on("exit", () => this.#fail("the engine's thread ended"));
     const start: WorkerStart = { options, port: port2 };
     this.#worker.postMessage(start, [port2]);

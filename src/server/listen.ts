@@ -1,5 +1,5 @@
 /** Opens the socket for an app and closes it gracefully. */
-import { GranaryError } from "../assert";
+import { GranaryError, messageOf } from "../assert";
 import { idleTimeoutSeconds } from "../limits";
 import type { GranaryServer } from "./server";
 
@@ -33,7 +33,7 @@ export function listen(app: GranaryServer, options: ListenOptions): ListeningSer
     });
   } catch (error) {
     // Bun's own words name neither the address nor, for one that is not this machine's, the trouble.
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new GranaryError("listen_failed", `cannot listen on ${host}, port ${port}: ${reason}`);
   }
   const { server } = app;

@@ -3,7 +3,7 @@
  * have a largest size, so that a template that never ends is an error of that request and not of the server.
  */
 import { Environment, Interpreter, type parse } from "@huggingface/jinja";
-import { GranaryError } from "../assert";
+import { GranaryError, messageOf } from "../assert";
 import { maxTemplateDepth, maxTemplateSteps, maxTemplateTextLength } from "../limits";
 
 export type TemplateProgram = ReturnType<typeof parse>;
@@ -141,8 +141,4 @@ export function formatTime(time: Date, format: string): string {
         return whole;
     }
   });
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

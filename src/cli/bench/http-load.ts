@@ -2,18 +2,11 @@
  * `granary bench serve`: loads a running server over HTTP
  * with streaming completions and times what comes back.
  */
-import { GranaryError } from "../../assert";
+import { GranaryError, messageOf } from "../../assert";
 import type { FlagValues } from "../parse-flags";
 import type { Runtime } from "../runtime";
 import type { Measurement } from "./measurement";
-import {
-  fetchAnswer,
-  messageOf,
-  parseChunk,
-  parseModels,
-  type ServedModel,
-  type Usage,
-} from "./server-answers";
+import { fetchAnswer, parseChunk, parseModels, type ServedModel, type Usage } from "./server-answers";
 import { eventData } from "./server-sent-events";
 import { summarise } from "./statistics";
 import { type BenchRequest, makeWorkload, seededRandom } from "./workload";

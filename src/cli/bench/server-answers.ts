@@ -1,5 +1,5 @@
 /** What a server's HTTP answers mean to a client that measures: models, chunks of a completion, refusals. */
-import { GranaryError } from "../../assert";
+import { GranaryError, messageOf } from "../../assert";
 
 export interface Usage {
   readonly prompt_tokens: number;
@@ -53,10 +53,6 @@ export async function fetchAnswer(url: string, init: RequestInit): Promise<Respo
   if (response.ok) return response;
   const message = errorMessage(await response.text().catch(messageOf));
   throw new GranaryError("bad_status", `${url} answered ${response.status}: ${message}`);
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Models of a listing that came from `url`. Throws GranaryError when it is no such listing or empty. */
