@@ -79,6 +79,11 @@ export interface Allocation {
 
 export type ScratchOp = "attention" | "moe" | "sample";
 
+function noRoom(purpose: string, bytes: number, freeBytes: number): NativeError {
+  const [asked, free] = [(bytes / 2 ** 20).toFixed(1), (freeBytes / 2 ** 20).toFixed(0)];
+  return new NativeError("out_of_memory", `no room for ${purpose}: ${asked} MiB asked, ${free} MiB free`);
+}
+
 export class Device {
   readonly kind: "cpu" | "cuda";
   readonly #library: KernelLibrary;
@@ -123,15 +128,15 @@ export class Device {
   /** Zero-filled, aligned to 256 bytes. `purpose` names the asker in the error when memory is short. */
   allocate(bytes: number, purpose: string): Address {
     const address = this.#library.core.granary_alloc(Math.max(bytes, 1));
-    if (address === null || Number(address) === 0) {
-      const free = (this.info().freeBytes / 2 ** 20).toFixed(0);
-      throw new NativeError(
-        "out_of_memory",
-        `no room for ${purpose}: ${(bytes / 2 ** 20).toFixed(1)} MiB asked, ${free} MiB free`,
-      );
-    }
+    if (address === null || Number(address) === 0) throw noRoom(purpose, bytes, this.info().freeBytes);
     this.#allocations.set(Number(address), { bytes, purpose });
     return Number(address);
+  }
+
+  /** Throws as `allocate` does when what will be taken piece by piece cannot fit together. */
+  demandRoom(bytes: number, purpose: string): void {
+    const { freeBytes } = this.info();
+    if (bytes > freeBytes) throw noRoom(purpose, bytes, freeBytes);
   }
 
   /** Everything allocated and not freed, oldest first. */

@@ -3,7 +3,6 @@
  * and sampler; everything an engine has beside its cache.
  */
 import type { Device } from "../../ffi/device";
-import { NativeError } from "../../ffi/errors";
 import { ModelExecutor, type StepProbe } from "../executor/model-executor";
 import { StepInputs } from "../executor/step-inputs";
 import type { StepBounds } from "../layers/build-context";
@@ -60,11 +59,7 @@ export interface BuildModelInput {
  */
 function checkWeightMemory({ device, model, plan, options }: BuildModelInput): void {
   if (device.kind === "cpu" && options.loadFormat !== "dummy") return;
-  const needed = model.weightBytes(device.kind === "cpu" ? "bfloat16" : plan.dtype);
-  const { freeBytes } = device.info();
-  if (needed <= freeBytes) return;
-  const [needs, free] = [needed, freeBytes].map((bytes) => (bytes / 2 ** 20).toFixed(0));
-  throw new NativeError("out_of_memory", `no room for the weights: ${needs} MiB asked, ${free} MiB free`);
+  device.demandRoom(model.weightBytes(device.kind === "cpu" ? "bfloat16" : plan.dtype), "the weights");
 }
 
 function loadWeights(
