@@ -89,12 +89,7 @@ export class Nvrtc {
     this.path = path;
   }
 
-  /** `given` is a file or folder that replaces the usual places. Undefined where there is none. */
-  static open(given: string | undefined): Nvrtc | undefined {
-    return Nvrtc.search(given).library;
-  }
-
-  /** As `open`, with what was wrong with the files that were tried. */
+  /** `given` is a file or folder that replaces the usual places. */
   static search(given: string | undefined): ToolkitSearch<Nvrtc> {
     return openToolkitLibrary("nvrtc", given, (name) => {
       const library = dlopen(name, symbols);

@@ -19,9 +19,10 @@ export interface RuntimeKernelOptions {
 
 function openCompiler(options: RuntimeKernelOptions, architecture: string): KernelCompiler {
   if (options.source === undefined) throw new NativeError("unsupported", "this build has no kernel source");
-  const compiler = Nvrtc.open(options.nvrtc);
+  const { library: compiler, faults } = Nvrtc.search(options.nvrtc);
   if (compiler === undefined) {
-    throw new NativeError("unsupported", "NVRTC (libnvrtc.so.13 or .12) was not found");
+    const reasons = faults.length === 0 ? "was not found" : `cannot be used: ${faults.join("; ")}`;
+    throw new NativeError("unsupported", `NVRTC (libnvrtc.so.13 or .12) ${reasons}`);
   }
   return new KernelCompiler({
     source: readFileSync(options.source, "utf8"),

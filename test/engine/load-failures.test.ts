@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { copyFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { EngineOptions } from "../../src/engine/engine-options";
+import { kernelCompilation } from "../../src/engine/kernel-compilation";
 import { loadEngine } from "../../src/engine/load-engine";
 import { openCpuDevice } from "../support/cpu-device";
 import { smallConfig } from "../support/decoder-config";
@@ -160,6 +161,18 @@ describe("before the device is opened", () => {
       expect(numOpened()).toBe(0);
     });
   }
+});
+
+describe("a kernel to be compiled", () => {
+  test("is refused with what is wrong with the compiler that was named", () => {
+    const kernels = { ...noRuntimeKernels, source: "kernels.cuh", nvrtc: "/nowhere/nvrtc.so" };
+    const compile = kernelCompilation(kernels, "sm_90a");
+    expectError(
+      () => compile({ kind: "decode", dim: 80 } as never),
+      "native_unsupported",
+      "/nowhere/nvrtc.so does not exist",
+    );
+  });
 });
 
 describe("before memory is taken", () => {

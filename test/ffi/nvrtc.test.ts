@@ -12,7 +12,7 @@ import { removeTemporaryDirectories, temporaryDirectory } from "../support/tempo
 
 removeTemporaryDirectories();
 
-const found = Nvrtc.open(process.env.GRANARY_NVRTC);
+const found = Nvrtc.search(process.env.GRANARY_NVRTC).library;
 const options = ["--gpu-architecture=sm_80"];
 
 function wide(dim: number, dtype: "bfloat16" | "float32"): AttentionKernelShape {
@@ -36,7 +36,7 @@ describe("places of a toolkit's library", () => {
       join(folder, "libnvrtc.so.13"),
       join(folder, "libnvrtc.so.12"),
     ]);
-    expect(Nvrtc.open(folder)).toBeUndefined();
+    expect(Nvrtc.search(folder).library).toBeUndefined();
   });
 
   test("begin with the loader's own when nothing was named", () => {
@@ -48,7 +48,7 @@ describe("places of a toolkit's library", () => {
     const folder = temporaryDirectory();
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, "libnvrtc.so.13"), "text");
-    expect(Nvrtc.open(folder)).toBeUndefined();
+    expect(Nvrtc.search(folder).library).toBeUndefined();
   });
 });
 

@@ -28,7 +28,7 @@ import { hasCard, openCpu, openCuda, testSeed } from "./support/devices";
 
 setDefaultTimeout(60_000);
 
-const nvrtc = Nvrtc.open(process.env.GRANARY_NVRTC);
+const nvrtc = Nvrtc.search(process.env.GRANARY_NVRTC).library;
 const source = flattenSources(join(import.meta.dir, "../../cuda/kernels"), runtimeKernelSources);
 const bounds: Readonly<Record<string, number>> = { bfloat16: 8e-3, float32: 2e-6 };
 /** Pages that the copy engine does not take, so that tile kernels come to run on Hopper too. */
