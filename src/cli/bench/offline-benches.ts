@@ -2,7 +2,7 @@
 import type { FlagValues } from "../parse-flags";
 import type { Runtime } from "../runtime";
 import type { Measurement } from "./measurement";
-import { OfflineEngine } from "./offline-engine";
+import { type DecodeStep, OfflineEngine } from "./offline-engine";
 import { summarise } from "./statistics";
 import { makeWorkload } from "./workload";
 
@@ -35,7 +35,7 @@ export function benchLatency(flags: FlagValues, runtime: Runtime): Measurement {
   const { vocabSize, maxModelLen } = bench.engine.limits;
   const batchSize = flags.required<number>("batch-size");
   const iterations = flags.required<number>("num-iterations");
-  const stepMs: number[] = [];
+  const decodeSteps: DecodeStep[] = [];
   const batchMs: number[] = [];
   const firstTokenMs: number[] = [];
   const failures: string[] = [];
@@ -52,18 +52,25 @@ export function benchLatency(flags: FlagValues, runtime: Runtime): Measurement {
     if (result.generatedTokens === 0) continue;
     batchMs.push(result.elapsedMs);
     firstTokenMs.push(Math.max(...result.firstTokenMs));
-    // The first steps carry prompts; those at the end run short of requests.
-    stepMs.push(...result.stepMs.slice(batchSize, -batchSize));
+    decodeSteps.push(...result.decodeSteps);
   }
-  const medianStep = summarise("decodeStep", stepMs);
+  const total = (pick: (step: DecodeStep) => number) => decodeSteps.reduce((sum, it) => sum + pick(it), 0);
+  // Steps of which some requests are not yet part, or no longer, say nothing of the batch.
+  const mostTokens = decodeSteps.reduce((most, { numTokens }) => Math.max(most, numTokens), 0);
+  const fullSteps = decodeSteps.filter(({ numTokens }) => numTokens === mostTokens);
   const figures = {
     batchSize,
     iterations,
     failed: failures.length,
     ...summarise("batch", batchMs),
     ...summarise("lastFirstToken", firstTokenMs),
-    ...medianStep,
-    decodeTokensPerSecond: (1000 * batchSize) / Number(medianStep.decodeStepMedianMs),
+    decodeBatchSize: mostTokens,
+    ...summarise(
+      "decodeStep",
+      fullSteps.map(({ durationMs }) => durationMs),
+    ),
+    decodeTokensPerSecond:
+      (1000 * total(({ numTokens }) => numTokens)) / total(({ durationMs }) => durationMs),
   };
   return { figures, failures };
 }

@@ -25,8 +25,13 @@ export interface OfflineRun {
   readonly firstTokenMs: readonly number[];
   /** Why each of the others was not. */
   readonly failures: readonly string[];
-  /** Durations of the steps that generated. */
-  readonly stepMs: readonly number[];
+  /** Steps in which tokens came and none was the first of its request, in order. */
+  readonly decodeSteps: readonly DecodeStep[];
+}
+
+export interface DecodeStep {
+  readonly durationMs: number;
+  readonly numTokens: number;
 }
 
 /** What has come back for one request. */
@@ -83,16 +88,19 @@ export class OfflineEngine {
   run(requests: readonly BenchRequest[]): OfflineRun {
     const startedMs = this.#clockMs();
     const answers = new Map(requests.map((request) => [this.#submit(request), new Answer(request)]));
-    let generatedTokens = 0;
+    let [numTokens, isDecode] = [0, true];
     this.#onChunk = (chunk) => {
-      generatedTokens += chunk.tokens.length;
-      answers.get(chunk.id)?.take(chunk, this.#clockMs() - startedMs);
+      const answer = answers.get(chunk.id);
+      if (chunk.tokens.length > 0 && answer?.generatedTokens === 0) isDecode = false;
+      numTokens += chunk.tokens.length;
+      answer?.take(chunk, this.#clockMs() - startedMs);
     };
-    const stepMs: number[] = [];
+    const decodeSteps: DecodeStep[] = [];
     while (this.engine.hasWork) {
-      const [beganMs, before] = [this.#clockMs(), generatedTokens];
+      [numTokens, isDecode] = [0, true];
+      const beganMs = this.#clockMs();
       this.engine.step();
-      if (generatedTokens > before) stepMs.push(this.#clockMs() - beganMs);
+      if (isDecode && numTokens > 0) decodeSteps.push({ durationMs: this.#clockMs() - beganMs, numTokens });
     }
     const elapsedMs = this.#clockMs() - startedMs;
     const complete = [...answers.values()].filter(({ failure }) => failure === undefined);
@@ -104,7 +112,7 @@ export class OfflineEngine {
       generatedTokens: sum(({ generatedTokens }) => generatedTokens),
       firstTokenMs: complete.map(({ firstTokenMs }) => firstTokenMs),
       failures: [...answers.values()].flatMap(({ failure }) => failure ?? []),
-      stepMs,
+      decodeSteps,
     };
   }
 

@@ -55,6 +55,13 @@ describe("bench", () => {
     expect(out).toMatch(/^decodeStepMedianMs +\d/m);
   });
 
+  test("of latency counts the tokens that its steps gave, however few requests ran at once", async () => {
+    const lone = ["--batch-size", "4", "--num-iterations", "1", "--max-num-seqs", "1", "--json"];
+    const figures = JSON.parse((await bench("latency", ...engine, ...work, ...lone)).out);
+    expect(figures).toMatchObject({ batchSize: 4, decodeBatchSize: 1 });
+    expect(figures.decodeTokensPerSecond).toBeCloseTo(1000 / figures.decodeStepMeanMs, 6);
+  });
+
   test("of anything else is refused with what there is", async () => {
     for (const words of [[], ["speed"], ["toString"], ["latency", "more"]]) {
       const { code, err } = await bench(...words);
@@ -73,6 +80,20 @@ describe("an engine for benches", () => {
     expect(run).toMatchObject({ promptTokens: 50, generatedTokens: 6 });
     expect(run.firstTokenMs).toHaveLength(2);
     expect(run.failures.map((reason) => /asks for (\d+) tokens/.exec(reason)?.[1])).toEqual(["5003", "6003"]);
+  });
+
+  test("times the steps in which requests went on, with what each gave", () => {
+    const steps = (prompts: readonly number[], maxTokens: number, ...args: string[]) => {
+      const { flags: own } = parseCommand("bench", [...engine, ...args], {});
+      const run = new OfflineEngine(own, fakeRuntime()).run(
+        prompts.map((length) => request(length, maxTokens)),
+      );
+      return run.decodeSteps.map(({ numTokens }) => numTokens);
+    };
+    expect(steps([20], 4)).toEqual([1, 1, 1]);
+    expect(steps([20, 30, 40], 3)).toEqual([3, 3]);
+    expect(steps([20, 30, 40], 3, "--max-num-seqs", "1")).toEqual([1, 1, 1, 1, 1, 1]);
+    expect(steps([20, 30], 1)).toEqual([]);
   });
 
   test("counts a request that gave no token as failed", () => {
