@@ -7,8 +7,8 @@
 // beside them, or two runs of down's rows. Results leave through shared memory, a row at a time.
 // Bound: the weights of the experts in use, HBM, for few assignments each; tensor cores for many.
 #pragma once
-#include "warpgroup-products.cuh"
 #include "moe-experts.cuh"
+#include "warpgroup-products.cuh"
 
 constexpr int kMoeHopperThreads = 3 * kWarpgroupThreads;
 constexpr int kMoeBoxRows = 64;      // weight rows of one product

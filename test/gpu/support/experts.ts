@@ -1,6 +1,7 @@
 /** Mixtures of experts of any shape on a device, from seeded operands that bfloat16 holds exactly. */
 import { type Device, dtypes } from "../../../ffi/device";
 import { activationNumber } from "../../kernels/cases/rows";
+import { rounded } from "../../kernels/support/bfloat16";
 import { Buffers } from "../../kernels/support/buffers";
 import { Random } from "../../kernels/support/random";
 
@@ -23,7 +24,7 @@ export interface ExpertsShape {
 const poison = 1000;
 
 /** Values that bfloat16 holds exactly. */
-const exact = (values: Float32Array) => values.map((value) => Math.round(value * 32) / 32);
+const exact = (values: Float32Array) => rounded(values, "bfloat16");
 
 function chooseExperts(random: Random, { rows, numExperts, topK, crowd }: ExpertsShape): Int32Array {
   const ids = new Int32Array(rows * topK);
