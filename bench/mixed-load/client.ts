@@ -1,4 +1,5 @@
 /** One user of the mixed load: conversations that share beginnings, with impatience and odd wishes. */
+import { eventData } from "../../src/cli/bench/server-sent-events";
 import type { Random } from "./random";
 
 export interface ClientOptions {
@@ -98,29 +99,23 @@ async function send(
 }
 
 async function readAnswer(response: Response, startedMs: number, tally: Tally): Promise<readonly number[]> {
-  const decoder = new TextDecoder();
   const answer: number[] = [];
-  let [text, isComplete, isFirst] = ["", false, true];
-  for await (const chunk of response.body as ReadableStream<Uint8Array>) {
-    text += decoder.decode(chunk, { stream: true });
-    for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
-      const [field, data] = [text.slice(0, 6), text.slice(6, end)];
-      text = text.slice(end + 2);
-      if (field !== "data: " || data === "[DONE]") continue; // a comment keeps silent connections open
-      const event = JSON.parse(data) as Event;
-      if (event.error !== undefined) throw new Error(`error in the stream: ${data.slice(0, 200)}`);
-      for (const choice of event.choices) {
-        if (choice.finish_reason === "error") throw new Error("a choice ended with an error");
-        answer.push(...(choice.token_ids ?? []));
-      }
-      if (isFirst) tally.firstTokenMs.push(performance.now() - startedMs);
-      isFirst = false;
-      if (!event.usage) continue;
-      isComplete = true;
-      tally.promptTokens += event.usage.prompt_tokens;
-      tally.answerTokens += event.usage.completion_tokens;
-      tally.cachedTokens += event.usage.prompt_tokens_details?.cached_tokens ?? 0;
+  let [isComplete, isFirst] = [false, true];
+  for await (const data of eventData(response.body ?? [])) {
+    if (data === "[DONE]") break;
+    const event = JSON.parse(data) as Event;
+    if (event.error !== undefined) throw new Error(`error in the stream: ${data.slice(0, 200)}`);
+    for (const choice of event.choices) {
+      if (choice.finish_reason === "error") throw new Error("a choice ended with an error");
+      answer.push(...(choice.token_ids ?? []));
     }
+    if (isFirst) tally.firstTokenMs.push(performance.now() - startedMs);
+    isFirst = false;
+    if (!event.usage) continue;
+    isComplete = true;
+    tally.promptTokens += event.usage.prompt_tokens;
+    tally.answerTokens += event.usage.completion_tokens;
+    tally.cachedTokens += event.usage.prompt_tokens_details?.cached_tokens ?? 0;
   }
   if (!isComplete) throw new Error("the stream ended without its usage");
   tally.finished++;
