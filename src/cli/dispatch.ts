@@ -4,7 +4,7 @@ import { bench } from "./bench/bench";
 import { doctor } from "./doctor";
 import type { CommandName } from "./flag-types";
 import { commandHelp, generalHelp } from "./help";
-import { type ParsedCommand, parseCommand } from "./parse-flags";
+import { type ParsedCommand, parseCommand, refusePositionals } from "./parse-flags";
 import { runPrompt } from "./run";
 import type { Runtime } from "./runtime";
 import { serve } from "./serve";
@@ -23,10 +23,6 @@ const commands: Readonly<Record<CommandName, Command>> = {
     return doctor(flags, runtime);
   },
 };
-
-function refusePositionals(positionals: readonly string[]): void {
-  if (positionals.length > 0) throw new GranaryError("usage", `unexpected argument '${positionals[0]}'`);
-}
 
 function isCommand(name: string): name is CommandName {
   return Object.hasOwn(commands, name);

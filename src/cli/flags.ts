@@ -252,7 +252,7 @@ const benchFlags: readonly FlagSpec[] = [
     kind: "integer",
     minimum: 1,
     defaultValue: "512",
-    help: "prompt tokens",
+    help: "prompt tokens; the context cuts those that are longer (cutRequests)",
     commands: bench,
   },
   {
@@ -284,7 +284,7 @@ const benchFlags: readonly FlagSpec[] = [
     kind: "integer",
     minimum: 0,
     defaultValue: "1",
-    help: "seed of the prompts",
+    help: "seed of the prompts; a server that had the same before answers from its cache",
     commands: bench,
   },
   {

@@ -79,6 +79,10 @@ export function parseFlagValue(spec: FlagSpec, text: string, origin: string): Fl
   return value;
 }
 
+export function refusePositionals(positionals: readonly string[]): void {
+  if (positionals.length > 0) usage(`unexpected argument '${positionals[0]}'`);
+}
+
 function fromEnvironment(command: CommandName, environment: Environment): Map<string, FlagValue> {
   const values = new Map<string, FlagValue>();
   for (const spec of allFlags) {
@@ -102,9 +106,8 @@ export function parseCommand(
   args: readonly string[],
   environment: Environment,
 ): ParsedCommand {
-  const values = fromEnvironment(command, environment);
+  const values = new Map<string, FlagValue>();
   const positionals: string[] = [];
-  const seenLists = new Set<string>();
   let wantsHelp = false;
   for (let i = 0; i < args.length; i++) {
     const argument = args[i] as string;
@@ -121,12 +124,13 @@ export function parseCommand(
       const text = inline ?? (spec.kind === "flag" ? "" : args[++i]);
       if (text === undefined) usage(`--${name} needs a value`);
       const value = parseFlagValue(spec, text, `--${name}`);
-      const isFurther = spec.kind === "list" && seenLists.has(name);
-      if (spec.kind === "list") seenLists.add(name);
-      values.set(name, isFurther ? [...(values.get(name) as string[]), ...(value as string[])] : value);
+      const former = spec.kind === "list" ? values.get(name) : undefined;
+      values.set(name, former === undefined ? value : [...(former as string[]), ...(value as string[])]);
     }
   }
-  return { flags: new FlagValues(values), positionals, wantsHelp };
+  // Help is there for those whose variables are wrong, too.
+  const defaults = wantsHelp ? [] : fromEnvironment(command, environment);
+  return { flags: new FlagValues(new Map([...defaults, ...values])), positionals, wantsHelp };
 }
 
 function splitAssignment(text: string): [string, string | undefined] {

@@ -130,6 +130,10 @@ describe("what is not a flag of the command", () => {
     expect(parse(["--", "--port", "80"], {}, "run").positionals).toEqual(["--port", "80"]);
   });
 
+  test("asks for help even where a variable makes no sense", () => {
+    expect(parse(["--help"], { GRANARY_PORT: "x" }).wantsHelp).toBe(true);
+  });
+
   test("asks for help when it is --help or -h", () => {
     expect([parse(["--help"]).wantsHelp, parse(["-h"]).wantsHelp, parse([]).wantsHelp]).toEqual([
       true,

@@ -1,6 +1,6 @@
 /** `granary bench`: chooses the measurement and prints its figures. */
 import { GranaryError } from "../../assert";
-import type { FlagValues } from "../parse-flags";
+import { type FlagValues, refusePositionals } from "../parse-flags";
 import type { Runtime } from "../runtime";
 import { benchServe } from "./http-load";
 import { describeFailures, type Measurement } from "./measurement";
@@ -22,9 +22,10 @@ export async function bench(
 ): Promise<number> {
   const [kind = "", ...others] = positionals;
   const measure = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
-  if (measure === undefined || others.length > 0) {
+  if (measure === undefined) {
     throw new GranaryError("usage", `granary bench takes one of ${Object.keys(kinds).join(", ")}`);
   }
+  refusePositionals(others);
   const { figures, failures } = await measure(flags, runtime);
   runtime.out(formatFigures(figures, flags.isSet("json")));
   runtime.err(describeFailures(failures));

@@ -126,7 +126,7 @@ export async function benchServe(flags: FlagValues, runtime: Runtime): Promise<M
   const rate = flags.required<number>("request-rate");
   const random = seededRandom(flags.required<number>("workload-seed") + 1);
   // Byte-level vocabularies have 256 ids at least, so these ids exist everywhere.
-  const requests = makeWorkload(flags, 256, model.max_model_len ?? 4096);
+  const { requests, numCut } = makeWorkload(flags, 256, model.max_model_len ?? 4096);
   const target = { url, model: model.id, headers, clockMs: runtime.clockMs };
   const startedMs = runtime.clockMs();
   const { done, failures } = await sendAll(target, requests, flags.required("max-concurrency"), () =>
@@ -140,6 +140,7 @@ export async function benchServe(flags: FlagValues, runtime: Runtime): Promise<M
   const figures = {
     model: model.id,
     requests: requests.length,
+    cutRequests: numCut,
     failed: failures.length,
     elapsedSeconds: seconds,
     promptTokens: total(({ promptTokens }) => promptTokens),

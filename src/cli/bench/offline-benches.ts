@@ -10,13 +10,14 @@ import { makeWorkload } from "./workload";
 export function benchThroughput(flags: FlagValues, runtime: Runtime): Measurement {
   const bench = new OfflineEngine(flags, runtime);
   const { vocabSize, maxModelLen } = bench.engine.limits;
-  const requests = makeWorkload(flags, vocabSize, maxModelLen);
+  const { requests, numCut } = makeWorkload(flags, vocabSize, maxModelLen);
   // One request first, so that lazily built things are not timed.
   bench.run(requests.slice(0, 1).map(({ maxTokens }) => ({ tokens: Int32Array.of(1), maxTokens })));
   const result = bench.run(requests);
   const seconds = result.elapsedMs / 1000;
   const figures = {
     requests: requests.length,
+    cutRequests: numCut,
     failed: result.failures.length,
     elapsedSeconds: seconds,
     promptTokens: result.promptTokens,
@@ -34,20 +35,23 @@ export function benchLatency(flags: FlagValues, runtime: Runtime): Measurement {
   const bench = new OfflineEngine(flags, runtime);
   const { vocabSize, maxModelLen } = bench.engine.limits;
   const batchSize = flags.required<number>("batch-size");
+  const seed = flags.required<number>("workload-seed");
   const iterations = flags.required<number>("num-iterations");
   const decodeSteps: DecodeStep[] = [];
   const batchMs: number[] = [];
   const firstTokenMs: number[] = [];
   const failures: string[] = [];
+  let cutRequests = 0;
   for (let iteration = 0; iteration <= iterations; iteration++) {
-    const requests = makeWorkload(
-      flags.with({ "num-prompts": batchSize, "workload-seed": iteration }),
+    const { requests, numCut } = makeWorkload(
+      flags.with({ "num-prompts": batchSize, "workload-seed": seed + iteration }),
       vocabSize,
       maxModelLen,
     );
     const result = bench.run(requests);
     if (iteration === 0) continue;
     failures.push(...result.failures);
+    cutRequests += numCut;
     // Of a batch that came to nothing, only the reasons are worth keeping.
     if (result.generatedTokens === 0) continue;
     batchMs.push(result.elapsedMs);
@@ -61,6 +65,7 @@ export function benchLatency(flags: FlagValues, runtime: Runtime): Measurement {
   const figures = {
     batchSize,
     iterations,
+    cutRequests,
     failed: failures.length,
     ...summarise("batch", batchMs),
     ...summarise("lastFirstToken", firstTokenMs),

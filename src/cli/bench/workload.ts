@@ -6,6 +6,12 @@ export interface BenchRequest {
   readonly maxTokens: number;
 }
 
+export interface Workload {
+  readonly requests: readonly BenchRequest[];
+  /** Requests that would have been longer if the context were. */
+  readonly numCut: number;
+}
+
 export type RandomUnit = () => number;
 
 /** Uniform numbers in [0, 1) from a 32-bit state (Marsaglia's xorshift). */
@@ -37,21 +43,21 @@ function drawLength(kind: string, mean: number, random: RandomUnit): number {
 }
 
 /** Requests as the flags describe them, their lengths cut to `maxModelLen`. */
-export function makeWorkload(
-  flags: FlagValues,
-  vocabSize: number,
-  maxModelLen: number,
-): readonly BenchRequest[] {
+export function makeWorkload(flags: FlagValues, vocabSize: number, maxModelLen: number): Workload {
   const random = seededRandom(flags.required("workload-seed"));
   const token = () => Math.floor(random() * vocabSize);
   const prefix = Int32Array.from({ length: flags.required<number>("shared-prefix-len") }, token);
   const kind = flags.required<string>("lengths");
-  return Array.from({ length: flags.required<number>("num-prompts") }, () => {
-    const maxTokens = Math.min(drawLength(kind, flags.required("output-len"), random), maxModelLen - 1);
-    const wanted = Math.max(prefix.length + 1, drawLength(kind, flags.required("input-len"), random));
-    const length = Math.max(1, Math.min(wanted, maxModelLen - maxTokens));
+  let numCut = 0;
+  const requests = Array.from({ length: flags.required<number>("num-prompts") }, () => {
+    const wantedTokens = drawLength(kind, flags.required("output-len"), random);
+    const maxTokens = Math.min(wantedTokens, maxModelLen - 1);
+    const wantedLength = Math.max(prefix.length + 1, drawLength(kind, flags.required("input-len"), random));
+    const length = Math.max(1, Math.min(wantedLength, maxModelLen - maxTokens));
     const tokens = Int32Array.from({ length }, token);
     tokens.set(prefix.subarray(0, Math.min(prefix.length, length - 1)));
+    if (length < wantedLength || maxTokens < wantedTokens) numCut++;
     return { tokens, maxTokens };
   });
+  return { requests, numCut };
 }

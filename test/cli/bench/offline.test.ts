@@ -1,5 +1,5 @@
 /** Benchmarks that run an engine in this process, on a toy model. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import { OfflineEngine } from "../../../src/cli/bench/offline-engine";
 import { dispatch } from "../../../src/cli/dispatch";
@@ -63,9 +63,40 @@ describe("bench", () => {
   });
 
   test("of anything else is refused with what there is", async () => {
-    for (const words of [[], ["speed"], ["toString"], ["latency", "more"]]) {
+    for (const words of [[], ["speed"], ["toString"]]) {
       const { code, err } = await bench(...words);
       expect([code, err]).toEqual([2, "granary: granary bench takes one of throughput, latency, serve\n"]);
+    }
+    const { code, err } = await bench("latency", "--no-overlap", "false");
+    expect([code, err]).toEqual([2, "granary: unexpected argument 'false'\n"]);
+  });
+
+  test("of latency draws its prompts from the seed, others for each repetition", async () => {
+    const run = spyOn(OfflineEngine.prototype, "run");
+    const prompts = async (seed: string) => {
+      run.mockClear();
+      const few = ["--batch-size", "2", "--num-iterations", "2", "--workload-seed", seed];
+      await bench("latency", ...engine, ...work, ...few);
+      return run.mock.calls.flatMap(([requests]) => requests.map(({ tokens }) => tokens.join()));
+    };
+    try {
+      const [first, again, other] = [await prompts("5"), await prompts("5"), await prompts("50")];
+      expect(again).toEqual(first);
+      expect(new Set([...first, ...other]).size).toBe(12);
+    } finally {
+      run.mockRestore();
+    }
+  });
+
+  test("counts the requests that the context cut", async () => {
+    const long = ["--input-len", "100000", "--json"];
+    const few = ["--num-prompts", "3", "--batch-size", "2", "--num-iterations", "2"];
+    for (const [kind, numCut] of [
+      ["throughput", 3],
+      ["latency", 4],
+    ] as const) {
+      const { out } = await bench(kind, ...engine, ...work, ...few, ...long);
+      expect(JSON.parse(out).cutRequests).toBe(numCut);
     }
   });
 });

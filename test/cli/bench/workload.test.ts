@@ -16,7 +16,8 @@ const sized = (inputLen: number, outputLen: number, numPrompts: number) => [
 
 describe("a workload", () => {
   test("is as long and as many as it is told, of tokens that exist", () => {
-    const requests = workload(sized(30, 7, 20));
+    const { requests, numCut } = workload(sized(30, 7, 20));
+    expect(numCut).toBe(0);
     expect(requests).toHaveLength(20);
     for (const { tokens, maxTokens } of requests) {
       expect([tokens.length, maxTokens]).toEqual([30, 7]);
@@ -32,7 +33,7 @@ describe("a workload", () => {
   });
 
   test("begins with the shared prefix, and never with that alone", () => {
-    const requests = workload([...sized(10, 7, 4), "--shared-prefix-len", "16"]);
+    const { requests } = workload([...sized(10, 7, 4), "--shared-prefix-len", "16"]);
     const [first] = requests;
     for (const { tokens } of requests) {
       expect(tokens.length).toBe(17);
@@ -48,7 +49,7 @@ describe("a workload", () => {
       [500, 500],
     ] as const) {
       const args = [...sized(inputLen, outputLen, 10), "--shared-prefix-len", "80", "--lengths", "uniform"];
-      for (const { tokens, maxTokens } of workload(args, 64)) {
+      for (const { tokens, maxTokens } of workload(args, 64).requests) {
         expect(tokens.length).toBeGreaterThan(0);
         expect(maxTokens).toBeGreaterThan(0);
         expect(tokens.length + maxTokens).toBeLessThanOrEqual(64);
@@ -56,12 +57,25 @@ describe("a workload", () => {
     }
   });
 
+  test("says how many of its requests the context cut, in the prompt or in the answer", () => {
+    expect(workload(sized(60, 4, 10), 64).numCut).toBe(0);
+    expect(workload(sized(60, 5, 10), 64).numCut).toBe(10);
+    expect(workload(sized(1, 64, 10), 64).numCut).toBe(10);
+    const spread = [...sized(100, 100, 200), "--lengths", "uniform"];
+    const { requests, numCut } = workload(spread, 200);
+    const numFull = requests.filter(({ tokens, maxTokens }) => tokens.length + maxTokens === 200).length;
+    expect(numCut).toBeGreaterThan(50);
+    // A request may fit the context to the token without having been cut.
+    expect(numFull).toBeGreaterThanOrEqual(numCut);
+    expect(numFull).toBeLessThan(requests.length);
+  });
+
   test("spreads its lengths around the mean that was asked for", () => {
     for (const [kind, low, high] of [
       ["uniform", 50, 150],
       ["sharegpt", 1, 800],
     ] as const) {
-      const lengths = workload([...sized(100, 100, 2000), "--lengths", kind]).map(
+      const lengths = workload([...sized(100, 100, 2000), "--lengths", kind]).requests.map(
         ({ tokens }) => tokens.length,
       );
       expect(Math.min(...lengths)).toBeGreaterThanOrEqual(low);
