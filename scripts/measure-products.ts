@@ -5,8 +5,8 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Device, dtypes } from "../ffi/device";
-import { loadKernelLibrary } from "../ffi/library";
+import { openCard } from "../bench/support/card";
+import { type Device, dtypes } from "../ffi/device";
 import { medianNs } from "../test/gpu/support/timing";
 import { Buffers } from "../test/kernels/support/buffers";
 import { setCEnvironment } from "../test/kernels/support/open-device";
@@ -99,8 +99,7 @@ function timeShape(device: Device, shape: Shape): number[] {
 
 function timeKernel(kernel: string): { readonly cardName: string; readonly times: number[][] } {
   setCEnvironment("GRANARY_PRODUCTS", kernel);
-  const path = process.env.GRANARY_CUDA_LIBRARY ?? join(root, "build/native/libgranary_cuda.so");
-  const device = new Device(loadKernelLibrary(path), { kind: "cuda" });
+  const device = openCard();
   const times = shapes.map((shape) => timeShape(device, shape));
   const { name } = device.info();
   device.close();

@@ -4,22 +4,20 @@
  * `bun bench/gpu/engine.ts [--quick] [model directory]`; quick leaves out overlap and graphs switched off.
  */
 import { join } from "node:path";
-import { Device } from "../../ffi/device";
-import { loadKernelLibrary } from "../../ffi/library";
 import { percentile } from "../../src/cli/bench/statistics";
 import { unpackChunks } from "../../src/engine/chunk-codec";
 import type { Engine } from "../../src/engine/engine";
 import { loadEngine } from "../../src/engine/load-engine";
 import type { TokenChunk } from "../../src/engine/protocol";
+import { openCard } from "../support/card";
 import { EventProbe } from "./event-probe";
 
 const root = join(import.meta.dir, "../..");
 const args = process.argv.slice(2).filter((argument) => argument !== "--quick");
 const isQuick = args.length < process.argv.length - 2;
 const modelDirectory = args[0] ?? join(root, "bench/models/qwen3-8b");
-const library = process.env.GRANARY_CUDA_LIBRARY ?? join(root, "build/native/libgranary_cuda.so");
 
-const device = new Device(loadKernelLibrary(library), { kind: "cuda" });
+const device = openCard();
 const probe = new EventProbe(device);
 const median = (values: readonly number[]) => percentile(values, 0.5);
 const print = (name: string, value: number, unit: string) =>

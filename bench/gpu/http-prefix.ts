@@ -4,12 +4,12 @@
  */
 import { percentile } from "../../src/cli/bench/statistics";
 import { startServer } from "../support/server";
+import { exitWith } from "../support/usage";
 
 const [executable, configPath, prefixTokens = "32768", ...flags] = process.argv.slice(2);
-if (executable === undefined || configPath === undefined)
-  throw new Error("name the executable and a config.json");
+if (executable === undefined || configPath === undefined) exitWith("name the executable and a config.json");
 
-const { url, process: server } = await startServer(executable, configPath, "18231", flags);
+const { url, stop } = await startServer(executable, configPath, "18231", flags);
 const words = ["river", "mill", "barn", "wheat", "stone", "cart", "field", "oven"];
 let state = 7;
 const word = () => {
@@ -67,5 +67,4 @@ for (const [label, make] of [
   );
   console.log(`${label}: first token after ${median.toFixed(2)} ms, ${timed.at(-1)?.cached} cached tokens`);
 }
-server.kill("SIGTERM");
-process.exit(await server.exited);
+process.exit(await stop());

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { percentile } from "../../src/cli/bench/statistics";
 import { startServer } from "../support/server";
+import { exitWith } from "../support/usage";
 import { converse, type Tally } from "./client";
 import { Random } from "./random";
 
@@ -24,8 +25,7 @@ const { values, positionals } = parseArgs({
   },
 });
 const [executable, configPath] = positionals;
-if (executable === undefined || configPath === undefined)
-  throw new Error("name the executable and a config.json");
+if (executable === undefined || configPath === undefined) exitWith("name the executable and a config.json");
 const text = (name: string) => values[name] as string;
 const minutes = Number(text("minutes"));
 const reportEveryMs = 15_000;
@@ -38,11 +38,11 @@ function residentMiB(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 }
 
-/** Of the whole card, in MiB; NaN without one. */
-function deviceMiB(): number {
-  if (Bun.which("nvidia-smi") === null) return Number.NaN;
+/** Of the whole card, in MiB. */
+function deviceMiB(): string {
+  if (Bun.which("nvidia-smi") === null) return "-";
   const command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"];
-  return Number(Bun.spawnSync(command).stdout.toString().trim());
+  return Bun.spawnSync(command).stdout.toString().trim();
 }
 
 async function metrics(url: string): Promise<Map<string, number>> {
@@ -87,7 +87,7 @@ async function report(pid: number, startedMs: number): Promise<void> {
   );
 }
 
-const { url, process: server } = await startServer(executable, configPath, text("port"), flags);
+const { url, process: server, stop } = await startServer(executable, configPath, text("port"), flags);
 const startedMs = performance.now();
 const endMs = startedMs + minutes * 60_000;
 const isOver = () => performance.now() >= endMs || server.exitCode !== null;
@@ -104,9 +104,8 @@ await Promise.all(users);
 await Bun.sleep(500);
 const rest = await metrics(url);
 await report(server.pid, startedMs);
-server.kill("SIGTERM");
-const exitCode = await server.exited;
-const ttft = (share: number) => percentile(tally.firstTokenMs, share).toFixed(0);
+const exitCode = await stop();
+const ttft = (share: number) => Math.round(percentile(tally.firstTokenMs, share));
 console.log(
   JSON.stringify({
     minutes,

@@ -1,11 +1,12 @@
 /** A real server process for a benchmark: full-size configuration, made-up weights, a tokenizer beside it. */
-import { copyFileSync, mkdtempSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { exitWith } from "./usage";
 
 /** A model directory of a configuration and the demo's tokenizer, whose ids every vocabulary contains. */
 function modelDirectory(configPath: string): string {
-  const directory = mkdtempSync(join(tmpdir(), "granary-mixed-"));
+  const directory = mkdtempSync(join(tmpdir(), "granary-bench-"));
   copyFileSync(configPath, join(directory, "config.json"));
   const demo = join(import.meta.dir, "../../src/demo/model");
   for (const name of ["tokenizer.json", "tokenizer_config.json"])
@@ -17,6 +18,8 @@ function modelDirectory(configPath: string): string {
 export interface BenchServer {
   readonly url: string;
   readonly process: Bun.Subprocess;
+  /** Ends it as an operator would; its exit code. */
+  stop(): Promise<number>;
 }
 
 /** Starts `granary serve` under the model name "bench" and waits until it answers. */
@@ -26,15 +29,21 @@ export async function startServer(
   port: string,
   flags: readonly string[],
 ): Promise<BenchServer> {
-  const model = ["--model", modelDirectory(configPath), "--served-model-name", "bench"];
+  const directory = modelDirectory(configPath);
+  process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
+  const model = ["--model", directory, "--served-model-name", "bench"];
   const { BUN_BE_BUN: _, ...env } = process.env;
   const command = [executable, "serve", ...model, "--load-format", "dummy", "--port", port, ...flags];
   const child = Bun.spawn(command, { env, stdin: "ignore", stdout: "inherit", stderr: "inherit" });
   const url = `http://127.0.0.1:${port}`;
+  const stop = () => {
+    child.kill("SIGTERM");
+    return child.exited;
+  };
   for (;;) {
-    if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
+    if (child.exitCode !== null) exitWith(`the server ended with ${child.exitCode}`);
     const health = await fetch(`${url}/health`).catch(() => undefined);
-    if (health?.status === 200) return { url, process: child };
+    if (health?.status === 200) return { url, process: child, stop };
     await Bun.sleep(100);
   }
 }

@@ -1,0 +1,17 @@
+/** The card of this machine for a measurement; without one a line that says why, and no figures. */
+import { join } from "node:path";
+import { Device } from "../../ffi/device";
+import { loadKernelLibrary } from "../../ffi/library";
+import { messageOf } from "../../src/assert";
+import { exitWith } from "./usage";
+
+const builtHere = join(import.meta.dir, "../../build/native/libgranary_cuda.so");
+
+/** Takes the library of GRANARY_CUDA_LIBRARY, else the one built here. Ends the process where none can run. */
+export function openCard(): Device {
+  try {
+    return new Device(loadKernelLibrary(process.env.GRANARY_CUDA_LIBRARY ?? builtHere), { kind: "cuda" });
+  } catch (error) {
+    exitWith(`no GPU to measure: ${messageOf(error)}`);
+  }
+}
