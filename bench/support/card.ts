@@ -7,7 +7,7 @@ import { exitWith } from "./usage";
 
 const builtHere = join(import.meta.dir, "../../build/native/libgranary_cuda.so");
 
-/** Takes the library of GRANARY_CUDA_LIBRARY, else the one built here. Ends the process where none can run. */
+/** The library is that of GRANARY_CUDA_LIBRARY, else the one built here. Ends the process without a card. */
 export function openCard(): Device {
   try {
     return new Device(loadKernelLibrary(process.env.GRANARY_CUDA_LIBRARY ?? builtHere), { kind: "cuda" });

@@ -153,7 +153,14 @@ export class Engine {
 
   #submit(choice: ReturnType<ChoiceTable["add"]>[number]): void {
     const { request } = choice;
+    const { maxModelLen } = this.limits;
+    const numTokens = request.tokens.length + request.stop.maxTokens;
     try {
+      // The cache may hold longer requests than the tables of the device were made for.
+      if (numTokens > maxModelLen) {
+        const context = `the context has ${maxModelLen}`;
+        throw new GranaryError("exceedsCapacity", `the request asks for ${numTokens} tokens, ${context}`);
+      }
       const [handle] = this.#parts.scheduler.submit([
         {
           requestId: `${request.id}/${choice.index}`,

@@ -86,6 +86,17 @@ describe("the end of a generation", () => {
     expect(() => EngineDriver.open("llama", { endTokens })).toThrow("129 end tokens");
   });
 
+  test("comes at once where more is asked for than the context has, and others go on", () => {
+    const driver = EngineDriver.open("llama", { maxModelLen: 400, numLcmBlocks: 64 });
+    const tooLong = driver.submit(a, { stop: { maxTokens: 401 - a.length } });
+    const longest = driver.submit(a, { stop: { maxTokens: 400 - a.length } });
+    driver.run();
+    expect(driver.outcome(tooLong)).toMatchObject({ finish: "error", tokens: [] });
+    expect(driver.outcome(longest)).toMatchObject({ finish: "length" });
+    expect(driver.outcome(longest).tokens).toHaveLength(400 - a.length);
+    driver.check();
+  });
+
   test("of a prompt alone yields no token and publishes the prompt", () => {
     const driver = EngineDriver.open("llama");
     const outcome = driver.generate(a, { stop: { maxTokens: 0 } });
