@@ -4,7 +4,7 @@
 // those.
 #pragma once
 #include "philox.cuh"
-#include "sample-keep.cuh"
+#include "sample-keep-long.cuh"
 
 // Candidates that one warp narrows by itself.
 constexpr int kWarpCandidates = 512;
@@ -12,8 +12,7 @@ constexpr int kWarpCandidates = 512;
 struct DrawShared {
   Mass masses[kSampleWarps];
   Mass ties[kSampleWarps];
-  int token;
-  float values[kMaxCandidates];
+  GatherRoom room;
 };
 
 // A warp's share: whole multiples of the warp's width, in ascending order.
@@ -126,7 +125,16 @@ __device__ __forceinline__ int drawPlain(const SampleParams& p, const SlotParams
   return place < 0 ? -1 : slice.begin + place;
 }
 
-// Draws from what top-k and top-p leave of a row of scaled logits: a place in that row.
+// Draws from what a threshold leaves of a row of scaled logits: a place in that row.
+__device__ __forceinline__ int drawKept(const ScaledRow& scaled, const Threshold& kept, unsigned random,
+                                        DrawShared& shared) {
+  const auto valueAt = [&](int i) { return scaled.values[i]; };
+  sumShares(valueAt, scaled.count, kept, shared);
+  if (threadIdx.x >= kWarpSize) return -1;
+  return findPlace(valueAt, scaled.count, kept, drawBound(totalOf(kept, shared), random), shared);
+}
+
+// Draws from what top-k and top-p leave of gathered candidates: a place among them.
 __device__ __forceinline__ int drawNarrowed(const SampleParams& p, const SlotParams& slot,
                                             const ScaledRow& scaled, Mass whole, unsigned random,
                                             DrawShared& shared) {
@@ -134,13 +142,11 @@ __device__ __forceinline__ int drawNarrowed(const SampleParams& p, const SlotPar
   if (scaled.count <= kWarpCandidates) {
     if (threadIdx.x >= kWarpSize) return -1;
     const Threshold kept = keepLikely(p, slot, scaled, whole, WarpTeam{});
-    const Mass total = measureFrom<true>(scaled, 0, kept, WarpTeam{});
+    const Mass total = measureWithin<true>(scaled, 0, kLastKey, kept, WarpTeam{});
     return walkShare(valueAt, Span{0, scaled.count}, kept, drawBound(total, random), 0, 0);
   }
   const Threshold kept = keepLikely(p, slot, scaled, whole, BlockTeam{shared.masses});
-  sumShares(valueAt, scaled.count, kept, shared);
-  if (threadIdx.x >= kWarpSize) return -1;
-  return findPlace(valueAt, scaled.count, kept, drawBound(totalOf(kept, shared), random), shared);
+  return drawKept(scaled, kept, random, shared);
 }
 
 // The block's row; the result is valid in the first warp.
@@ -153,22 +159,26 @@ __device__ __forceinline__ int drawRow(const SampleParams& p, const SlotParams& 
   const unsigned random = philox(slot.seedLow, slot.seedHigh, position, slot.choice, p.draw, 0);
   if (!isNarrowed(p, slot)) return drawPlain(p, slot, row, logits, random, shared);
 
-  const int numCandidates = p.numCandidates[blockIdx.x];
+  const auto [numCandidates, lastBin] = p.candidateSets[blockIdx.x];
   if (numCandidates > kMaxCandidates) {
     const float largest = largestOf(row);
+#pragma unroll 4
     for (int i = threadIdx.x; i < p.vocab; i += kSampleThreads) {
       logits[i] = scaledLogit(slot, logits[i], largest);
     }
     __syncthreads();
-    return drawNarrowed(p, slot, ScaledRow{logits, p.vocab}, row.mass, random, shared);
+    const ScaledRow scaled{logits, p.vocab};
+    const BlockTeam team{shared.masses};
+    const Threshold kept = keepLikelyLong(p, slot, scaled, lastBin, row.mass, team, shared.room);
+    return drawKept(scaled, kept, random, shared);
   }
   const int first = blockIdx.x * kMaxCandidates;
   for (int i = threadIdx.x; i < numCandidates; i += kSampleThreads) {
-    shared.values[i] = p.candidates[first + i];
+    shared.room.values[i] = p.candidates[first + i];
   }
   __syncthreads();
   const int place =
-      drawNarrowed(p, slot, ScaledRow{shared.values, numCandidates}, row.mass, random, shared);
+      drawNarrowed(p, slot, ScaledRow{shared.room.values, numCandidates}, row.mass, random, shared);
   return place < 0 ? -1 : p.candidateIds[first + place];
 }
 

@@ -127,6 +127,6 @@ __global__ void __launch_bounds__(kSliceThreads) sampleGatherKernel(const __grid
     if (threadIdx.x == 0) plan = made;
   }
   __syncthreads();
-  if (blockIdx.x == 0 && threadIdx.x == 0) p.numCandidates[blockIdx.y] = plan.numCandidates;
+  if (blockIdx.x == 0 && threadIdx.x == 0) p.candidateSets[blockIdx.y] = {plan.numCandidates, plan.lastBin};
   if (plan.numCandidates <= kMaxCandidates) gatherSlice(p, slot, largestOf(row), plan, counts);
 }

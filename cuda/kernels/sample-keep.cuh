@@ -1,6 +1,6 @@
-// top-k and top-p over scaled logits, exactly: bisection over the 32 bits of the ordered value, a pass each.
-// Values of equal logits are kept from the lowest place on. By a
-// team: the drawing block, or its first warp alone where the tokens are few and barriers would cost more.
+// top-k and top-p over scaled logits, exactly: bisection over the ordered value, a pass a step. Of equal
+// values those of the lowest places are kept. By a team: the drawing block, or its first warp alone where
+// the tokens are few and barriers would cost more.
 #pragma once
 #include "sample-params.cuh"
 
@@ -32,19 +32,58 @@ __device__ __forceinline__ Mass measureOf(float scaled) {
   return kByMass ? massOf(scaled) : 1;
 }
 
-// Measure of the kept tokens whose key is at least `key`.
-template <bool kByMass, typename Team>
-__device__ __forceinline__ Mass measureFrom(const ScaledRow& row, unsigned key, const Threshold& kept,
-                                            const Team& team) {
-  Mass measure = 0;
-  for (int i = threadIdx.x; i < row.count; i += Team::kSize) {
-    const unsigned own = orderedBits(row.values[i]);
-    if (own >= key && own > kept.key) measure += measureOf<kByMass>(row.values[i]);
+constexpr unsigned kLastKey = ~0u;
+
+// Keys among which a threshold lies: the measure from `first` on reaches the target, that above `last` does
+// not.
+struct KeyRange {
+  unsigned first, last;
+  Mass above;  // measure above `last`
+
+  __device__ __forceinline__ bool holds(unsigned key) const { return key >= first && key <= last; }
+  __device__ __forceinline__ bool isOneKey() const { return first == last; }
+  // The upper half of the range, of at least one key.
+  __device__ __forceinline__ unsigned middle() const { return last - (last - first) / 2; }
+  // `measure` is that from the middle to the last key.
+  __device__ __forceinline__ void halve(Mass measure, Mass target) {
+    const unsigned middleKey = middle();
+    if (above + measure >= target) {
+      first = middleKey;
+    } else {
+      last = middleKey - 1;
+      above += measure;
+    }
   }
-  if (threadIdx.x == 0 && kept.numTies > 0 && kept.key >= key) {
+};
+
+// Measure of the kept tokens whose key lies between two, both included. Unrolled, since a long row's loads
+// would wait one by one.
+template <bool kByMass, typename Team>
+__device__ __forceinline__ Mass measureWithin(const ScaledRow& row, unsigned first, unsigned last,
+                                              const Threshold& kept, const Team& team) {
+  Mass measure = 0;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < row.count; i += Team::kSize) {
+    const float value = row.values[i];
+    const unsigned own = orderedBits(value);
+    if (own >= first && own <= last && own > kept.key) measure += measureOf<kByMass>(value);
+  }
+  if (threadIdx.x == 0 && kept.numTies > 0 && kept.key >= first && kept.key <= last) {
     measure += kept.numTies * measureOf<kByMass>(fromOrderedBits(kept.key));
   }
   return team.sum(measure);
+}
+
+// The threshold in a range outside of which `row` need not hold anything.
+template <bool kByMass, typename Team>
+__device__ __forceinline__ Threshold bisect(const ScaledRow& row, KeyRange range, const Threshold& kept,
+                                            Mass target, const Team& team) {
+#pragma unroll 1
+  while (!range.isOneKey()) {
+    range.halve(measureWithin<kByMass>(row, range.middle(), range.last, kept, team), target);
+  }
+  const Mass unit = measureOf<kByMass>(fromOrderedBits(range.first));
+  return Threshold{range.first, (target - range.above + unit - 1) / unit};
 }
 
 // Narrows `kept` to the shortest descending prefix whose measure reaches `target` (> 0); unchanged if none
@@ -52,16 +91,8 @@ __device__ __forceinline__ Mass measureFrom(const ScaledRow& row, unsigned key, 
 template <bool kByMass, typename Team>
 __device__ __forceinline__ Threshold narrow(const ScaledRow& row, const Threshold& kept, Mass target,
                                             const Team& team) {
-  if (measureFrom<kByMass>(row, kept.key, kept, team) <= target) return kept;
-  unsigned key = 0;
-#pragma unroll 1
-  for (int bit = 31; bit >= 0; --bit) {
-    const unsigned candidate = key | 1u << bit;
-    if (measureFrom<kByMass>(row, candidate, kept, team) >= target) key = candidate;
-  }
-  const Mass above = measureFrom<kByMass>(row, key + 1, kept, team);
-  const Mass unit = measureOf<kByMass>(fromOrderedBits(key));
-  return Threshold{key, (target - above + unit - 1) / unit};
+  if (measureWithin<kByMass>(row, kept.key, kLastKey, kept, team) <= target) return kept;
+  return bisect<kByMass>(row, KeyRange{0, kLastKey, 0}, kept, target, team);
 }
 
 // `whole` is the mass of all tokens, of which the row may hold the likely ones alone.
@@ -71,7 +102,7 @@ __device__ __forceinline__ Threshold keepLikely(const SampleParams& p, const Slo
   Threshold kept{orderedBits(-kInfinity), 0};
   if (hasTopK(p, slot)) {
     kept = narrow<false>(row, kept, slot.topK, team);
-    if (slot.topP < 1.0f) whole = measureFrom<true>(row, 0, kept, team);
+    if (slot.topP < 1.0f) whole = measureWithin<true>(row, 0, kLastKey, kept, team);
   }
   if (slot.topP < 1.0f) kept = narrow<true>(row, kept, topPTarget(slot.topP, whole), team);
   return kept;

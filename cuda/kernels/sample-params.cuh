@@ -16,7 +16,7 @@ constexpr int kMaxSlices = kWarpSize;  // a warp reads the summaries of a row at
 // Scaled logits are counted in bins of a quarter, from 0 down; the last bin takes the rest.
 constexpr int kSampleBins = 128;
 constexpr float kBinsPerUnit = 4.0f;
-// Tokens that top-k or top-p chooses among in shared memory; more are searched in place.
+// Tokens that top-k or top-p chooses among in shared memory; of more, those near the threshold alone.
 constexpr int kMaxCandidates = 8192;
 
 // GranarySamplingParams.
@@ -38,6 +38,11 @@ struct SliceSummary {
   int holdsNan, hasFinite;
 };
 
+// Which tokens of a row top-k and top-p choose among: those up to a bin.
+struct CandidateSet {
+  int count, lastBin;
+};
+
 struct SampleParams {
   float* logits;
   const int* slots;
@@ -50,11 +55,11 @@ struct SampleParams {
   const unsigned* mask;
   int* out;
   int* lastTokens;
-  SliceSummary* summaries;  // [rows, numSlices]
-  unsigned* bins;           // [rows, numSlices, 2, kSampleBins] tokens, and what they weigh
-  float* candidates;        // [rows, kMaxCandidates] scaled logits, in the order of their ids
-  int* candidateIds;        // [rows, kMaxCandidates]
-  int* numCandidates;       // [rows]
+  SliceSummary* summaries;      // [rows, numSlices]
+  unsigned* bins;               // [rows, numSlices, 2, kSampleBins] tokens, and what they weigh
+  float* candidates;            // [rows, kMaxCandidates] scaled logits, in the order of their ids
+  int* candidateIds;            // [rows, kMaxCandidates]
+  CandidateSet* candidateSets;  // [rows]
   long long logitsStride;
   int vocab, biasCapacity, suppressedCapacity, draw;
   int numSlices, sliceSize;

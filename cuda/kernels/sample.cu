@@ -20,7 +20,7 @@ constexpr int32_t kSliceUnit = 1024;
 constexpr int64_t kScratchAlignment = 256;
 
 struct Scratch {
-  int64_t summaries, bins, candidates, candidateIds, numCandidates, bytes;  // offsets, then the whole
+  int64_t summaries, bins, candidates, candidateIds, candidateSets, bytes;  // offsets, then the whole
 };
 
 // No more than rows + kSlicesAtOnce in all, so that a scratch for more rows always serves fewer.
@@ -36,8 +36,8 @@ Scratch scratchOf(const GranarySample& a) {
   s.bins = alignUp(slices * sizeof(SliceSummary), kScratchAlignment);
   s.candidates = s.bins + slices * 2 * kSampleBins * sizeof(unsigned);
   s.candidateIds = s.candidates + candidates * sizeof(float);
-  s.numCandidates = s.candidateIds + candidates * sizeof(int32_t);
-  s.bytes = s.numCandidates + a.rows * sizeof(int32_t);
+  s.candidateSets = s.candidateIds + candidates * sizeof(int32_t);
+  s.bytes = s.candidateSets + a.rows * sizeof(CandidateSet);
   return s;
 }
 
@@ -68,7 +68,7 @@ SampleParams paramsOf(const GranarySample& a) {
                       reinterpret_cast<unsigned*>(scratch + s.bins),
                       reinterpret_cast<float*>(scratch + s.candidates),
                       reinterpret_cast<int*>(scratch + s.candidateIds),
-                      reinterpret_cast<int*>(scratch + s.numCandidates),
+                      reinterpret_cast<CandidateSet*>(scratch + s.candidateSets),
                       a.logitsStride,
                       a.vocab,
                       a.biasCapacity,

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Device } from "../../ffi/device";
 import { Random } from "../kernels/support/random";
 import { hasCard, openCpu, openCuda, testSeed } from "./support/devices";
+import { keptTokens } from "./support/kept-tokens";
 import { type SamplingBatch, sampleBatch, samplingBatch } from "./support/sampling";
 
 const plain = { temperature: 1, topP: 1, repetitionPenalty: 1 };
@@ -70,6 +71,48 @@ describe.skipIf(!hasCard())("sampling on the card", () => {
       expect(byMass).toBeLessThan(4);
     }
   });
+
+  /** Logits that leave more tokens to choose among than the drawing block can hold. */
+  const wide: readonly [string, (random: Random, vocab: number) => Float32Array][] = [
+    ["nearly flat", (random, vocab) => random.normals(vocab, 0.2)],
+    ["normal", (random, vocab) => random.normals(vocab, 1)],
+    ["all equal", (_, vocab) => new Float32Array(vocab).fill(-2)],
+    ["of few values", (random, vocab) => random.normals(vocab, 1).map((value) => Math.round(value * 4) / 4)],
+    [
+      "far below the largest",
+      (random, vocab) => random.normals(vocab, 2).map((value, i) => (i === 9 ? 60 : value)),
+    ],
+    [
+      "finite for a few",
+      (random, vocab) =>
+        random.normals(vocab, 0.3).map((value, i) => (i % 4 === 0 ? value : Number.NEGATIVE_INFINITY)),
+    ],
+  ];
+  for (const [name, logitsOf] of wide) {
+    test(`narrows rows of very many likely tokens as the CPU does: ${name}`, () => {
+      const random = new Random(testSeed + name.length);
+      for (const values of [
+        ...[0.02, 0.5, 0.95, 0.999999].map((topP) => ({ topP })),
+        ...[1, 40, 9_000, 30_000, 59_999].map((topK) => ({ topK })),
+        { topK: 20_000, topP: 0.9 },
+        { topK: 64, topP: 0.5 },
+        { topP: 0.9, minP: 0.3 },
+        { topP: 0.95, temperature: 30 },
+      ]) {
+        const logits = logitsOf(random, 60_000);
+        const kept = keptTokens(logits, values);
+        for (let position = 0; position < 4; position++) {
+          const row = () => oneRow(logits.slice(), values, position);
+          const places = [cuda, cpu].map((device) =>
+            kept.indexOf(sampleBatch(device, row()).tokens[0] as number),
+          );
+          const [ours, theirs] = places as [number, number];
+          // Of so many tokens a rounding error of the sum may draw the next.
+          expect([values, ours >= 0, Math.abs(ours - theirs) <= 1]).toEqual([values, true, true]);
+        }
+      }
+    });
+  }
 
   test("answers -1 for a row with a NaN and for a row without a finite value, and skips padding", () => {
     const withNan = new Float32Array(100);

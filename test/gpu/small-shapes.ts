@@ -58,6 +58,11 @@ for (const shape of shapes) {
 }
 launchExperts(device);
 sampleBatch(device, samplingBatch(new Random(1), 8, 3001));
+const wide = samplingBatch(new Random(2), 4, 30_000);
+for (const topK of [0, 9000]) {
+  const params = wide.params.map(() => ({ temperature: 9, topP: 0.95, topK, repetitionPenalty: 1 }));
+  sampleBatch(device, { ...wide, params, mask: undefined });
+}
 device.close();
 
 setCEnvironment("GRANARY_PORTABLE_KERNELS", "1");
