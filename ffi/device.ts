@@ -37,6 +37,7 @@ export interface DeviceInfo {
   readonly numMultiprocessors: number;
   readonly driverVersion: number;
   readonly runtimeVersion: number;
+  /** 0 without it. */
   readonly cublasLtVersion: number;
 }
 
@@ -45,6 +46,8 @@ export interface DeviceOptions {
   readonly deviceOrdinal?: number;
   readonly numThreads?: number;
   readonly workspaceBytes?: number;
+  /** What dlopen takes for cuBLASLt; without it the CUDA library multiplies by kernels of its own. */
+  readonly cublasLt?: string | undefined;
   readonly debugChecks?: boolean;
 }
 
@@ -94,7 +97,9 @@ export class Device {
   constructor(library: KernelLibrary, options: DeviceOptions) {
     this.kind = options.kind;
     this.#library = library;
+    const cublasLt = options.cublasLt === undefined ? undefined : Buffer.from(`${options.cublasLt}\0`);
     const block = new ArgumentBlock(initBlock, {
+      cublasLt: cublasLt === undefined ? 0 : Number(ptr(cublasLt)),
       workspaceBytes: options.workspaceBytes ?? 0,
       deviceOrdinal: options.deviceOrdinal ?? 0,
       numThreads: options.numThreads ?? 1,

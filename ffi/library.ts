@@ -13,7 +13,7 @@ import {
 } from "./blocks";
 import { NativeError, nativeStatus } from "./errors";
 
-export const abiVersion = 1;
+export const abiVersion = 2;
 /** Two fixed char arrays follow the typed fields of GranaryDeviceInfo. */
 export const deviceInfoTextBytes = 128;
 

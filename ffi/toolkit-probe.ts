@@ -1,7 +1,6 @@
 /** Looks for the parts of NVIDIA's toolkit that are found at run time and tries them. */
-import { dlopen, FFIType } from "bun:ffi";
+import { type CublasLt, searchCublasLt } from "./cublaslt";
 import { Nvrtc } from "./nvrtc";
-import { openToolkitLibrary } from "./toolkit-library";
 
 const trial = { source: "__global__ void trial(int* out) { *out = 1; }", kernel: "trial" };
 
@@ -25,13 +24,15 @@ export function findNvrtc(given: string | undefined, architecture: string): stri
   }
 }
 
-/** Version and place of NVIDIA's products, or why there are none. */
-export function findCublasLt(given: string | undefined): string {
-  const { library: found, faults } = openToolkitLibrary("cublasLt", given, (path) => {
-    const library = dlopen(path, { cublasLtGetVersion: { args: [], returns: FFIType.u64_fast } });
-    const version = Number(library.symbols.cublasLtGetVersion());
-    library.close();
-    return `${version} (${path})`;
-  });
-  return found ?? `${absence("GRANARY_CUBLASLT", given, faults)}: our own products are used`;
+/** NVIDIA's products, or undefined; and their version and place, or why there are none. */
+export function findCublasLt(given: string | undefined): {
+  readonly library: CublasLt | undefined;
+  readonly text: string;
+} {
+  const { library, faults } = searchCublasLt(given);
+  const text =
+    library === undefined
+      ? `${absence("GRANARY_CUBLASLT", given, faults)}: our own products are used`
+      : `${library.version} (${library.name})`;
+  return { library, text };
 }

@@ -53,6 +53,7 @@ function load(enableOverlap: boolean, enableGraphs: boolean): Engine {
       debugChecks: false,
       endTokens: [],
       runtimeKernels: { source: undefined, nvrtc: undefined, environment: {} },
+      cublasLt: undefined,
     },
     {
       openDevice: () => ({ device, remark: device.info().name }),

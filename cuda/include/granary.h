@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define GRANARY_ABI_VERSION 1
+#define GRANARY_ABI_VERSION 2
 
 typedef uint64_t granary_address;
 
@@ -92,10 +92,11 @@ typedef enum GranaryOp {
 // ---- library, device, memory ------------------------------------------------------------------------------
 
 typedef struct GranaryInit {
-  int64_t workspaceBytes;  // fixed device workspace for products; 0 = the library's default
+  int64_t workspaceBytes;    // fixed device workspace for products; 0 = the library's default
+  granary_address cublasLt;  // CUDA library: what dlopen takes for cuBLASLt, a C string; 0 = do without
   int32_t deviceOrdinal;
-  int32_t numThreads;      // CPU library: threads that compute, the caller's included; at least 1
-  int32_t debugChecks;     // 1: verify operands where that costs time (ids in range, block 0 untouched)
+  int32_t numThreads;        // CPU library: threads that compute, the caller's included; at least 1
+  int32_t debugChecks;       // 1: verify operands where that costs time (ids in range, block 0 untouched)
   int32_t reserved;
 } GranaryInit;
 

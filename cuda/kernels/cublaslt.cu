@@ -1,18 +1,14 @@
-// Products through cuBLASLt: finding and loading it, and one cached plan (descriptors and algorithm) a shape
-// and bucket of rows.
+// Products through cuBLASLt: loading it, and one cached plan (descriptors and algorithm) a shape and bucket
+// of rows.
 //
 // Our matrices are row-major and its are column-major, so it is asked for out^T = weight * x^T: A is the
 // weight, transposed, B is x, C is the residual, D is out.
 #include "cublaslt.h"
 
 #include <dlfcn.h>
-#include <glob.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "cublaslt-api.h"
 #include "runtime.h"
@@ -49,28 +45,6 @@ bool resolveAll() {
          resolve(api.preferenceDestroy, "cublasLtMatmulPreferenceDestroy") &&
          resolve(api.preferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute") &&
          resolve(api.getHeuristic, "cublasLtMatmulAlgoGetHeuristic") && resolve(api.matmul, "cublasLtMatmul");
-}
-
-constexpr const char* kFileNames[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
-
-std::vector<std::string> candidatePaths() {
-  std::vector<std::string> paths;
-  const char* given = std::getenv("GRANARY_CUBLASLT");
-  if (given != nullptr && given[0] != '\0') {
-    paths.push_back(given);
-    for (const char* name : kFileNames) paths.push_back(std::string(given) + "/" + name);
-    return paths;
-  }
-  for (const char* name : kFileNames) {
-    paths.push_back(name);
-    glob_t found;
-    const std::string pattern = std::string("/usr/local/cuda*/lib64/") + name;
-    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
-      for (size_t i = 0; i < found.gl_pathc; ++i) paths.push_back(found.gl_pathv[i]);
-    }
-    globfree(&found);
-  }
-  return paths;
 }
 
 // ---- plans --------------------------------------------------------------------------------------------
@@ -245,16 +219,12 @@ int32_t multiply(const Plan& plan, const GranaryLinear& args) {
 
 // ---- interface ----------------------------------------------------------------------------------------
 
-int32_t openCublasLt() {
-  for (const std::string& path : candidatePaths()) {
-    library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) continue;
-    if (resolveAll() && api.create(&handle) == 0) return GRANARY_OK;
-    dlclose(library);
-    library = nullptr;
-    handle = nullptr;
-  }
-  return GRANARY_OK;
+void openCublasLt(const char* name) {
+  library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr || (resolveAll() && api.create(&handle) == 0)) return;
+  dlclose(library);
+  library = nullptr;
+  handle = nullptr;
 }
 
 void closeCublasLt() {

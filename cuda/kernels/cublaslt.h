@@ -6,11 +6,10 @@
 
 namespace granary {
 
-// Looks for the library; its absence is no error. GRANARY_CUBLASLT names the file or its folder, and then
-// nothing else is tried.
-int32_t openCublasLt();
+// `name` as dlopen takes it. A library that cannot be used counts as absent.
+void openCublasLt(const char* name);
 void closeCublasLt();
-// 0 when it was not found.
+// 0 when it is absent.
 int32_t cublasLtVersion();
 
 // True when cuBLASLt is there and takes these operand types.

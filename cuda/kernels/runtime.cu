@@ -68,7 +68,8 @@ int32_t acquire(const GranaryInit& args) {
   GRANARY_TRY(check(cudaGetDeviceProperties(&properties, args.deviceOrdinal), "device properties"));
   openProductChoice(properties.name);
   GRANARY_TRY(loadKernels());
-  return openCublasLt();
+  if (args.cublasLt != 0) openCublasLt(pointer<char>(args.cublasLt));
+  return GRANARY_OK;
 }
 
 void release() {

@@ -106,7 +106,7 @@ export function doctor(flags: FlagValues, runtime: Runtime): number {
     ["demo model", demo],
     ...cpu,
     ...cuda.findings,
-    ["cuBLASLt", findCublasLt(runtime.environment.GRANARY_CUBLASLT)],
+    ["cuBLASLt", findCublasLt(runtime.environment.GRANARY_CUBLASLT).text],
     ["NVRTC", findNvrtc(runtime.environment.GRANARY_NVRTC, cuda.architecture ?? oldestArchitecture)],
     ["kernel cache", cacheText(runtime)],
     ["models run on", choice],

@@ -77,6 +77,7 @@ export function engineOptions(
     threads: flags.number("threads"),
     debugChecks: flags.isSet("debug-checks"),
     runtimeKernels: runtimeKernels(runtime),
+    cublasLt: runtime.environment.GRANARY_CUBLASLT,
     endTokens,
   };
 }

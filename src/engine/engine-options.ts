@@ -34,6 +34,8 @@ export interface EngineOptions {
   readonly kernelPageSize: number | undefined;
   readonly debugChecks: boolean;
   readonly runtimeKernels: RuntimeKernelOptions;
+  /** File or folder of cuBLASLt; undefined = wherever it is found (CUDA). */
+  readonly cublasLt: string | undefined;
   /** Ids that end a generation, from the model's own files. */
   readonly endTokens: readonly number[];
 }

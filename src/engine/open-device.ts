@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os";
 import { Device } from "../../ffi/device";
 import { loadKernelLibrary } from "../../ffi/library";
+import { findCublasLt } from "../../ffi/toolkit-probe";
 import { GranaryError } from "../assert";
 import type { EngineOptions } from "./engine-options";
 
@@ -20,9 +21,11 @@ function openCuda(path: string | undefined, options: EngineOptions): OpenedDevic
   if (path === undefined) return "this build has no CUDA library";
   const library = loadKernelLibrary(path);
   if (library.core.granary_probe(0) !== 0) return library.lastError();
-  const device = new Device(library, { kind: "cuda", debugChecks: options.debugChecks });
-  const info = device.info();
-  return { device, remark: `${info.name}, ${(info.freeBytes / 2 ** 30).toFixed(1)} GiB free` };
+  const { library: products, text } = findCublasLt(options.cublasLt);
+  const { debugChecks } = options;
+  const device = new Device(library, { kind: "cuda", debugChecks, cublasLt: products?.name });
+  const { name, freeBytes } = device.info();
+  return { device, remark: `${name}, ${(freeBytes / 2 ** 30).toFixed(1)} GiB free; cuBLASLt ${text}` };
 }
 
 function openCpu(path: string | undefined, options: EngineOptions, why: string): OpenedDevice {

@@ -47,6 +47,7 @@ const options: EngineOptions = {
   debugChecks: true,
   endTokens: [],
   runtimeKernels: noRuntimeKernels,
+  cublasLt: undefined,
 };
 
 function tensors(): Record<string, FileTensor> {

@@ -67,7 +67,7 @@ describe("a file is a whole shared library", () => {
 describe("a toolkit's library", () => {
   const finders = [
     ["GRANARY_NVRTC", "nvrtc", (given: string | undefined) => findNvrtc(given, "sm_80")],
-    ["GRANARY_CUBLASLT", "cublasLt", findCublasLt],
+    ["GRANARY_CUBLASLT", "cublasLt", (given: string | undefined) => findCublasLt(given).text],
   ] as const;
 
   for (const [variable, stem, find] of finders) {

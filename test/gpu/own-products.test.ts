@@ -1,5 +1,6 @@
 /** Products on every kernel that can take them, whatever the card's table says; and without cuBLASLt. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { searchCublasLt } from "../../ffi/cublaslt";
 import { type Device, dtypes } from "../../ffi/device";
 import { gatedLinearCases } from "../kernels/cases/gated-linear";
 import { runCase } from "../kernels/cases/kernel-case";
@@ -13,11 +14,11 @@ import { hasCard, openCpu, openCuda, testSeed } from "./support/devices";
 
 setDefaultTimeout(60_000); // the oracle of many products
 
-const environments = [
-  { title: "without cuBLASLt", name: "GRANARY_CUBLASLT", value: "/nowhere" },
-  { title: "by cuBLASLt", name: "GRANARY_PRODUCTS", value: "L" },
-  { title: "by narrow blocks", name: "GRANARY_PRODUCTS", value: "N" },
-  { title: "by wide blocks", name: "GRANARY_PRODUCTS", value: "W" },
+const choices = [
+  { title: "without cuBLASLt", options: { cublasLt: undefined }, kernel: undefined },
+  { title: "by cuBLASLt", options: {}, kernel: "L" },
+  { title: "by narrow blocks", options: {}, kernel: "N" },
+  { title: "by wide blocks", options: {}, kernel: "W" },
 ] as const;
 
 interface ProductShape {
@@ -83,19 +84,20 @@ const columnPairs = [
   [2880, 512],
 ] as const;
 
-for (const { title, name, value } of environments) {
+for (const { title, options, kernel } of choices) {
   describe.skipIf(!hasCard())(`products ${title}`, () => {
     let cuda: Device;
     beforeAll(() => {
-      const before = process.env[name];
-      setCEnvironment(name, value);
-      cuda = openCuda();
-      setCEnvironment(name, before);
+      setCEnvironment("GRANARY_PRODUCTS", kernel);
+      cuda = openCuda(options);
+      setCEnvironment("GRANARY_PRODUCTS", process.env.GRANARY_PRODUCTS);
     });
     afterAll(() => cuda.close());
 
     test("the library says whether cuBLASLt is there", () => {
-      if (name === "GRANARY_CUBLASLT") expect(cuda.info().cublasLtVersion).toBe(0);
+      const isGiven =
+        !("cublasLt" in options) && searchCublasLt(process.env.GRANARY_CUBLASLT).library !== undefined;
+      expect(cuda.info().cublasLtVersion > 0).toBe(isGiven);
     });
 
     for (const linearCase of [...linearCases, ...gatedLinearCases]) {
@@ -136,6 +138,16 @@ for (const { title, name, value } of environments) {
     });
   });
 }
+
+describe.skipIf(!hasCard())("a library that is not cuBLASLt, on the card,", () => {
+  test("counts as absent", () => {
+    for (const cublasLt of ["libm.so.6", "/nowhere/libcublasLt.so.13"]) {
+      const device = openCuda({ cublasLt });
+      expect(device.info().cublasLtVersion).toBe(0);
+      device.close();
+    }
+  });
+});
 
 describe.skipIf(!hasCard())("our own product", () => {
   test("gives a row the same bits whatever its company", () => {

@@ -165,4 +165,5 @@ const defaults: Omit<EngineOptions, "modelDirectory"> = {
   debugChecks: true,
   endTokens: [257],
   runtimeKernels: noRuntimeKernels,
+  cublasLt: undefined,
 };

@@ -4,6 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { searchCublasLt } from "../../../ffi/cublaslt";
 import { Device, type DeviceOptions } from "../../../ffi/device";
 import { type KernelLibrary, loadKernelLibrary } from "../../../ffi/library";
 
@@ -25,7 +26,8 @@ export function hasCard(): boolean {
 }
 
 export function openCuda(options: Omit<DeviceOptions, "kind"> = {}): Device {
-  return new Device(library("cuda"), { kind: "cuda", ...options });
+  const cublasLt = searchCublasLt(process.env.GRANARY_CUBLASLT).library?.name;
+  return new Device(library("cuda"), { kind: "cuda", cublasLt, ...options });
 }
 
 /** The oracle. It runs in float32 on values that the other side has already rounded. */
