@@ -1,9 +1,10 @@
-// Launcher of the dense product: cuBLASLt where it takes the operands, our own kernel elsewhere.
+// Launcher of the dense product: cuBLASLt where it takes the operands, our own kernels elsewhere.
 #include "linear.cuh"
 
 #include "cublaslt.h"
 #include "product-choice.h"
 #include "runtime.h"
+#include "tensor-product.h"
 
 using namespace granary;
 
@@ -27,6 +28,7 @@ int32_t launchOwn(const GranaryLinear& a) {
 }
 
 int32_t ownLinear(const GranaryLinear& a) {
+  if (areTensorOperands(a)) return tensorLinear(a);
   return withFloat(a.dtype, [&](auto x) {
     return withFloat(a.weightDtype, [&](auto weight) {
       return withFloat(a.outDtype,

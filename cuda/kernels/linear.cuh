@@ -4,7 +4,8 @@
 //   weight    [outColumns, inColumns]  f32 or bf16
 //   bias      [outColumns]             f32
 //   residual  [rows, outColumns]       the output's type, with a stride; may be out
-// Grid (64-column tiles, 64-row tiles). Bound: FFMA; this is the fallback, not the fast path.
+// Here on the arithmetic units, for every pair of types: grid (64-column tiles, 64-row tiles). Bound: FFMA.
+// On tensor cores: linear-tensor.cuh and linear-hopper.cuh.
 #pragma once
 #include "tile-product.cuh"
 
@@ -18,6 +19,15 @@ struct LinearParams {
   long long xStride, residualStride, outStride;
   int rows, inColumns, outColumns;
 };
+
+template <typename T, typename TWeight, typename TOut>
+__device__ __forceinline__ void storeLinear(const LinearParams<T, TWeight, TOut>& p, int row, int column,
+                                            float value) {
+  if (row >= p.rows || column >= p.outColumns) return;
+  if (p.bias != nullptr) value += p.bias[column];
+  if (p.residual != nullptr) value += toFloat(p.residual[row * p.residualStride + column]);
+  p.out[row * p.outStride + column] = fromFloat<TOut>(value);
+}
 
 template <typename T, typename TWeight, typename TOut>
 __global__ void __launch_bounds__(kTileThreads)
@@ -36,15 +46,9 @@ __global__ void __launch_bounds__(kTileThreads)
   multiplyTile(shared, xRows, weightRows, p.inColumns, results);
 #pragma unroll
   for (int i = 0; i < kTileResults; ++i) {
-    const int row = tileRow + tileFirstRow() + i;
 #pragma unroll
     for (int j = 0; j < kTileResults; ++j) {
-      const int column = tileColumn + tileFirstColumn() + j;
-      if (row >= p.rows || column >= p.outColumns) continue;
-      float value = results[i][j];
-      if (p.bias != nullptr) value += p.bias[column];
-      if (p.residual != nullptr) value += toFloat(p.residual[row * p.residualStride + column]);
-      p.out[row * p.outStride + column] = fromFloat<TOut>(value);
+      storeLinear(p, tileRow + tileFirstRow() + i, tileColumn + tileFirstColumn() + j, results[i][j]);
     }
   }
 }

@@ -69,11 +69,12 @@ int32_t checkExperts(const GranaryMoeExperts& a) {
   return GRANARY_OK;
 }
 
-static_assert(kMoeDepth == kMoeStepColumns && kMoeDepth == kSkinnyDepth, "one depth suits every kernel");
+static_assert(kTensorDepth == kMoeStepColumns && kTensorDepth == kSkinnyDepth,
+              "one depth suits every kernel");
 
 // Operands that the tensor cores take as they are.
 bool areTensorOperands(const GranaryMoeExperts& a) {
-  return a.hidden % kMoeDepth == 0 && a.inner % kMoeDepth == 0 && a.xStride % kChunkElements == 0 &&
+  return a.hidden % kTensorDepth == 0 && a.inner % kTensorDepth == 0 && a.xStride % kChunkElements == 0 &&
          a.x % kChunkBytes == 0 && a.gateUp % kChunkBytes == 0 && a.down % kChunkBytes == 0 &&
          a.gateUpBias % kChunkBytes == 0 && a.downBias % kChunkBytes == 0;
 }
@@ -140,9 +141,10 @@ int32_t launchHopper(const GranaryMoeExperts& a, const MoeBf16Params& params) {
   GRANARY_TRY(launchPlan(a, kAssignments));
   const int64_t numTiles = maxTiles(a, kAssignments), gateUpRows = 2ll * a.inner;
   MoeHopperParams gateUp{{}, params}, down{{}, params};
-  GRANARY_TRY(encodeMatrixMap(a.gateUp, a.numExperts * gateUpRows, a.hidden, kMoeBoxRows, gateUp.weightMap));
-  GRANARY_TRY(encodeMatrixMap(a.down, static_cast<int64_t>(a.numExperts) * a.hidden, a.inner, kMoeBoxRows,
-                              down.weightMap));
+  const MatrixLayout gateUpLayout{a.gateUp, a.numExperts * gateUpRows, a.hidden, a.hidden};
+  const MatrixLayout downLayout{a.down, static_cast<int64_t>(a.numExperts) * a.hidden, a.inner, a.inner};
+  GRANARY_TRY(encodeMatrixMap(gateUpLayout, kMoeBoxRows, gateUp.weightMap));
+  GRANARY_TRY(encodeMatrixMap(downLayout, kMoeBoxRows, down.weightMap));
   const dim3 gateUpGrid(ceilDivide(gateUpRows, kMoeWeightRows), numTiles);
   const dim3 downGrid(ceilDivide(a.hidden, kMoeWeightRows), numTiles);
   GRANARY_TRY((launchEarly<moeHopperKernel<kAssignments, true>>("moe gate and up", gateUpGrid,
@@ -153,7 +155,7 @@ int32_t launchHopper(const GranaryMoeExperts& a, const MoeBf16Params& params) {
 
 template <int kColumnWarps>
 int32_t launchTensor(const GranaryMoeExperts& a, const MoeBf16Params& params) {
-  using Shape = MoeTensorShape<kColumnWarps>;
+  using Shape = TensorShape<kColumnWarps>;
   GRANARY_TRY(launchPlan(a, kTileSide));
   const int64_t numTiles = maxTiles(a, kTileSide);
   const dim3 gateUpGrid(ceilDivide(2 * static_cast<int64_t>(a.inner), Shape::kWeightRows), numTiles);

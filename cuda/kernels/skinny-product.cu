@@ -3,6 +3,7 @@
 
 #include "product-choice.h"
 #include "runtime.h"
+#include "tensor-product.h"
 
 namespace granary {
 
@@ -45,9 +46,7 @@ int32_t launchWide(const SkinnyParams& params) {
 }  // namespace
 
 bool skinnyTakes(const GranaryLinear& a) {
-  return a.dtype == GRANARY_BF16 && a.weightDtype == GRANARY_BF16 && a.rows <= kMaxRows &&
-         a.inColumns % kSkinnyDepth == 0 && a.x % kChunkBytes == 0 && a.weight % kChunkBytes == 0 &&
-         a.xStride % kChunkElements == 0;
+  return a.rows <= kMaxRows && areTensorOperands(a);
 }
 
 int32_t skinnyLinear(const GranaryLinear& a, ProductKernel kernel) {

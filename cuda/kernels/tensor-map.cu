@@ -57,12 +57,11 @@ int32_t encodeCacheMap(const CacheLayout& layout, int32_t boxRows, TensorMap& ma
   return encode("attention", 4, layout.base, sizes, strides, box, map);
 }
 
-int32_t encodeMatrixMap(granary_address base, int64_t rows, int64_t columns, int32_t boxRows,
-                        TensorMap& map) {
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(columns) * 2};
+int32_t encodeMatrixMap(const MatrixLayout& layout, int32_t boxRows, TensorMap& map) {
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(layout.columns), static_cast<cuuint64_t>(layout.rows)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(layout.stride) * 2};
   const cuuint32_t box[] = {kBoxColumns, static_cast<cuuint32_t>(boxRows)};
-  return encode("product", 2, base, sizes, strides, box, map);
+  return encode("product", 2, layout.base, sizes, strides, box, map);
 }
 
 }  // namespace granary

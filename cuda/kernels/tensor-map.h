@@ -19,8 +19,13 @@ int32_t boxRowsOf(int32_t pageSize, int32_t blockKeys);
 // Pages and dims outside it read as zeros.
 int32_t encodeCacheMap(const CacheLayout& layout, int32_t boxRows, TensorMap& map);
 
+struct MatrixLayout {
+  granary_address base;
+  int64_t rows, columns, stride;  // elements from row to row
+};
+
 // Describes a bf16 matrix as [row, column], in boxes of 64 columns and `boxRows` rows. What lies outside it
 // reads as zeros.
-int32_t encodeMatrixMap(granary_address base, int64_t rows, int64_t columns, int32_t boxRows, TensorMap& map);
+int32_t encodeMatrixMap(const MatrixLayout& layout, int32_t boxRows, TensorMap& map);
 
 }  // namespace granary

@@ -46,6 +46,7 @@
 GRANARY_MULTIPLY_TRANSPOSED(64, GRANARY_LIST_32, GRANARY_SUMS_32(d, 0), "%32", "%33", "%34")
 GRANARY_MULTIPLY_TRANSPOSED(96, GRANARY_LIST_48, GRANARY_SUMS_48(d), "%48", "%49", "%50")
 GRANARY_MULTIPLY_TRANSPOSED(128, GRANARY_LIST_64, GRANARY_SUMS_64(d), "%64", "%65", "%66")
+GRANARY_MULTIPLY_TRANSPOSED(256, GRANARY_LIST_128, GRANARY_SUMS_128(d), "%128", "%129", "%130")
 
 // d += a * b, 64 x dims x 16: a in registers, b [16, dims] in shared memory, 64 columns in a row.
 // The last three arguments are the numbers of a, b and the constant one.

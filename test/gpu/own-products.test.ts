@@ -1,76 +1,34 @@
 /** Products on every kernel that can take them, whatever the card's table says; and without cuBLASLt. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { searchCublasLt } from "../../ffi/cublaslt";
-import { type Device, dtypes } from "../../ffi/device";
+import type { Device } from "../../ffi/device";
 import { gatedLinearCases } from "../kernels/cases/gated-linear";
 import { runCase } from "../kernels/cases/kernel-case";
 import { linearCases } from "../kernels/cases/linear";
-import { Buffers } from "../kernels/support/buffers";
 import { firstDifference } from "../kernels/support/compare";
 import { setCEnvironment } from "../kernels/support/open-device";
-import { Random } from "../kernels/support/random";
 import { relativeError } from "./support/closeness";
-import { hasCard, openCpu, openCuda, testSeed } from "./support/devices";
+import { hasCard, openCpu, openCuda } from "./support/devices";
+import { type ProductShape, randomProduct } from "./support/products";
 
 setDefaultTimeout(60_000); // the oracle of many products
 
 const choices = [
-  { title: "without cuBLASLt", options: { cublasLt: undefined }, kernel: undefined },
-  { title: "by cuBLASLt", options: {}, kernel: "L" },
-  { title: "by narrow blocks", options: {}, kernel: "N" },
-  { title: "by wide blocks", options: {}, kernel: "W" },
+  { title: "without cuBLASLt", options: { cublasLt: undefined }, environment: {} },
+  { title: "by cuBLASLt", options: {}, environment: { GRANARY_PRODUCTS: "L" } },
+  { title: "by narrow blocks", options: {}, environment: { GRANARY_PRODUCTS: "N" } },
+  { title: "by wide blocks", options: {}, environment: { GRANARY_PRODUCTS: "W" } },
 ] as const;
 
-interface ProductShape {
-  readonly rows: number;
-  readonly outColumns: number;
-  readonly inColumns: number;
-  /** Type of x and of the weight on the card; the oracle computes in float32. */
-  readonly dtype: "float32" | "bfloat16";
-  readonly hasResidual?: boolean;
-}
-
-/** Normal values that both types hold exactly. */
-const pool = new Random(testSeed).normals(2 ** 16 - 1).map((value) => Math.round(value * 32) / 32);
-
-/** From a place in the pool on: drawing each would take longer than the products. */
-function exactNormals(count: number, place: number): Float32Array {
-  const values = new Float32Array(count);
-  for (let i = 0, at = (place * 7919) % pool.length; i < count; i++) {
-    values[i] = pool[at] as number;
-    at = at + 1 === pool.length ? 0 : at + 1;
-  }
-  return values;
-}
-
-/** The product of random matrices that both types hold exactly, with a float32 result. */
-function randomProduct(device: Device, shape: ProductShape): Float32Array {
-  const { rows, outColumns, inColumns } = shape;
-  const buffers = new Buffers(device);
-  const dtype = device.kind === "cpu" ? "float32" : shape.dtype;
-  const x = exactNormals(rows * inColumns, rows);
-  const weight = exactNormals(outColumns * inColumns, 2 * rows);
-  const out = buffers.put(exactNormals(rows * outColumns, 3 * rows));
-  device
-    .op("linear", {
-      x: buffers.putFloats(x, dtype),
-      weight: buffers.putWeight(weight, outColumns, inColumns, shape.dtype),
-      residual: shape.hasResidual ? out : 0,
-      residualStride: shape.hasResidual ? outColumns : 0,
-      out,
-      xStride: inColumns,
-      outStride: outColumns,
-      rows,
-      inColumns,
-      outColumns,
-      dtype: dtypes[dtype],
-      weightDtype: dtypes[shape.dtype],
-      outDtype: dtypes.float32,
-    })
-    .launch();
-  const result = buffers.floats(out, rows * outColumns, "float32");
-  buffers.release();
-  return result;
+/** A device of a library that reads these variables at its start. */
+function openWith(
+  environment: Readonly<Record<string, string>>,
+  options: Parameters<typeof openCuda>[0],
+): Device {
+  for (const [name, value] of Object.entries(environment)) setCEnvironment(name, value);
+  const device = openCuda(options);
+  for (const name of Object.keys(environment)) setCEnvironment(name, process.env[name]);
+  return device;
 }
 
 /** Sizes of small models; with few rows the library's algorithms differ from shape to shape. */
@@ -84,13 +42,11 @@ const columnPairs = [
   [2880, 512],
 ] as const;
 
-for (const { title, options, kernel } of choices) {
+for (const { title, options, environment } of choices) {
   describe.skipIf(!hasCard())(`products ${title}`, () => {
     let cuda: Device;
     beforeAll(() => {
-      setCEnvironment("GRANARY_PRODUCTS", kernel);
-      cuda = openCuda(options);
-      setCEnvironment("GRANARY_PRODUCTS", process.env.GRANARY_PRODUCTS);
+      cuda = openWith(environment, options);
     });
     afterAll(() => cuda.close());
 
@@ -139,6 +95,38 @@ for (const { title, options, kernel } of choices) {
   });
 }
 
+for (const environment of [{}, { GRANARY_PORTABLE_KERNELS: "1" }]) {
+  const which = Object.keys(environment).length === 0 ? "the card's own" : "portable";
+  describe.skipIf(!hasCard())(`products of many rows without cuBLASLt, on ${which} kernels,`, () => {
+    test("are the CPU's, with a bias and a residual, however the rows and columns end", () => {
+      const [cuda, cpu] = [openWith(environment, { cublasLt: undefined }), openCpu()];
+      for (const [rows, outColumns, inColumns] of [
+        [65, 128, 64],
+        [129, 200, 512],
+        [300, 257, 192],
+        [700, 1030, 128],
+        [2000, 2568, 128], // enough tiles for the widest blocks
+      ] as const) {
+        const shape: ProductShape = { rows, outColumns, inColumns, dtype: "bfloat16" };
+        for (const has of [
+          {},
+          { hasBias: true },
+          { hasResidual: true },
+          { hasBias: true, hasResidual: true },
+        ]) {
+          const expected = randomProduct(cpu, { ...shape, ...has });
+          for (const outDtype of ["float32", "bfloat16"] as const) {
+            const error = relativeError(randomProduct(cuda, { ...shape, ...has, outDtype }), expected);
+            expect(error).toBeLessThan(outDtype === "float32" ? 1e-5 : 4e-3);
+          }
+        }
+      }
+      cuda.close();
+      cpu.close();
+    });
+  });
+}
+
 describe.skipIf(!hasCard())("a library that is not cuBLASLt, on the card,", () => {
   test("counts as absent", () => {
     for (const cublasLt of ["libm.so.6", "/nowhere/libcublasLt.so.13"]) {
@@ -151,9 +139,7 @@ describe.skipIf(!hasCard())("a library that is not cuBLASLt, on the card,", () =
 
 describe.skipIf(!hasCard())("our own product", () => {
   test("gives a row the same bits whatever its company", () => {
-    setCEnvironment("GRANARY_PRODUCTS", "W");
-    const cuda = openCuda();
-    setCEnvironment("GRANARY_PRODUCTS", process.env.GRANARY_PRODUCTS);
+    const cuda = openWith({ GRANARY_PRODUCTS: "W" }, {});
     for (const kernelCase of linearCases.filter(({ rows }) => rows > 1 && rows <= 64)) {
       const together = runCase(kernelCase, cuda, "bfloat16");
       const prepared = kernelCase.prepare(cuda, "bfloat16");

@@ -7,6 +7,7 @@ import { Random } from "../kernels/support/random";
 import { type AttentionShape, attentionOperands, runAttention } from "./support/attention-shape";
 import { openCuda } from "./support/devices";
 import { type ExpertsShape, expertOperands, runExperts } from "./support/experts";
+import { randomProduct } from "./support/products";
 import { sampleBatch, samplingBatch } from "./support/sampling";
 
 const dims = [
@@ -65,8 +66,31 @@ for (const topK of [0, 9000]) {
 }
 device.close();
 
+/** Without cuBLASLt, in narrow and in wide blocks. */
+function launchProducts(device: Device): void {
+  for (const [rows, outColumns, inColumns] of [
+    [200, 300, 640],
+    [1700, 2600, 448],
+  ] as const) {
+    randomProduct(device, {
+      rows,
+      outColumns,
+      inColumns,
+      dtype: "bfloat16",
+      hasBias: true,
+      hasResidual: true,
+    });
+    launched += 1;
+  }
+}
+
+const alone = openCuda({ debugChecks: true, cublasLt: undefined });
+launchProducts(alone);
+alone.close();
+
 setCEnvironment("GRANARY_PORTABLE_KERNELS", "1");
-const portable = openCuda({ debugChecks: true });
+const portable = openCuda({ debugChecks: true, cublasLt: undefined });
 launchExperts(portable);
+launchProducts(portable);
 portable.close();
 console.log(`${launched + 1} launches`);

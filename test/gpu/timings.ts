@@ -217,3 +217,10 @@ for (const rows of [1, 64]) {
   timeSampling(device, rows, { topP: 0.95 });
 }
 device.close();
+
+const alone = openCuda({ cublasLt: undefined });
+console.log("without cuBLASLt");
+for (const rows of [128, 512, 4096]) {
+  for (const outColumns of [4096, 24576]) timeLinear(alone, rows, outColumns, 4096);
+}
+alone.close();

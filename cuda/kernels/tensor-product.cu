@@ -1,0 +1,64 @@
+// Launchers of the products of many rows.
+#include "tensor-product.h"
+
+#include "linear-hopper.cuh"
+#include "linear-tensor.cuh"
+#include "runtime.h"
+#include "tensor-map.h"
+
+namespace granary {
+
+namespace {
+
+template <typename TOut>
+LinearParams<Bf16, Bf16, TOut> paramsOf(const GranaryLinear& a) {
+  return {pointer<Bf16>(a.x),
+          pointer<Bf16>(a.weight),
+          pointer<float>(a.bias),
+          pointer<TOut>(a.residual),
+          pointer<TOut>(a.out),
+          a.xStride,
+          a.residualStride,
+          a.outStride,
+          a.rows,
+          a.inColumns,
+          a.outColumns};
+}
+
+template <int kColumns, typename TOut>
+int32_t launchHopper(const GranaryLinear& a) {
+  const bool isRowWide =
+      isWide(a.out, a.outStride, a.outColumns) && isWide(a.residual, a.residualStride, a.outColumns);
+  LinearHopperParams<TOut> params{{}, {}, paramsOf<TOut>(a), isRowWide};
+  GRANARY_TRY(encodeMatrixMap(MatrixLayout{a.x, a.rows, a.inColumns, a.xStride}, kLinearRows, params.xMap));
+  GRANARY_TRY(encodeMatrixMap(MatrixLayout{a.weight, a.outColumns, a.inColumns, a.inColumns}, kColumns,
+                              params.weightMap));
+  const dim3 grid(ceilDivide(a.rows, kLinearRows), ceilDivide(a.outColumns, kColumns));
+  return launchEarly<linearHopperKernel<kColumns, TOut>>("linear", grid, kLinearThreads,
+                                                         LinearHopperShape<kColumns>::kSharedBytes, params);
+}
+
+template <typename TOut>
+int32_t launchTensor(const GranaryLinear& a) {
+  if (runtime.hasHopperKernels) {
+    const int64_t numWideTiles = ceilDivide(a.rows, kLinearRows) * ceilDivide(a.outColumns, 256);
+    const bool isMany = numWideTiles >= runtime.numMultiprocessors;
+    return isMany ? launchHopper<256, TOut>(a) : launchHopper<128, TOut>(a);
+  }
+  const dim3 grid(ceilDivide(a.rows, kTensorRows), ceilDivide(a.outColumns, LinearTensorShape::kWeightRows));
+  return launchEarly<linearTensorKernel<TOut>>("linear", grid, LinearTensorShape::kThreads,
+                                               LinearTensorShape::kSharedBytes, paramsOf<TOut>(a));
+}
+
+}  // namespace
+
+bool areTensorOperands(const GranaryLinear& a) {
+  return a.dtype == GRANARY_BF16 && a.weightDtype == GRANARY_BF16 && a.inColumns % kTensorDepth == 0 &&
+         a.x % kChunkBytes == 0 && a.weight % kChunkBytes == 0 && a.xStride % kChunkElements == 0;
+}
+
+int32_t tensorLinear(const GranaryLinear& args) {
+  return args.outDtype == GRANARY_F32 ? launchTensor<float>(args) : launchTensor<Bf16>(args);
+}
+
+}  // namespace granary
