@@ -11,6 +11,9 @@
 constexpr int kLinearThreads = 3 * kWarpgroupThreads;
 constexpr int kLinearGroupRows = 64, kLinearRows = 2 * kLinearGroupRows;
 constexpr int kLinearStepColumns = kSwizzleRowBytes / 2;  // of depth
+// Row tiles that share a column of tiles before the next: blocks that run together are about as many rows as
+// columns, and read the least.
+constexpr int kLinearGroupTiles = 16;
 constexpr int kLinearRingBarrier = 1, kLinearRowsBarrier = 2;  // named: of both warpgroups, of one (2, 3)
 constexpr int kLinearCopyingRegisters = 40, kLinearComputingRegisters = 232;
 
@@ -28,8 +31,23 @@ template <typename TOut>
 struct LinearHopperParams {
   TensorMap xMap, weightMap;
   LinearParams<Bf16, Bf16, TOut> p;
+  int numRowTiles, numColumnTiles;
   bool isWide;  // outputs and residuals can be moved four at a time
 };
+
+// First row and first column of the block's outputs.
+struct LinearPlace {
+  int row, column;
+};
+
+template <int kColumns, typename TOut>
+__device__ __forceinline__ LinearPlace linearPlace(const LinearHopperParams<TOut>& params) {
+  const int groupBlocks = kLinearGroupTiles * params.numColumnTiles;
+  const int firstTile = static_cast<int>(blockIdx.x) / groupBlocks * kLinearGroupTiles;
+  const int size = min(params.numRowTiles - firstTile, kLinearGroupTiles);
+  const int inside = static_cast<int>(blockIdx.x) % groupBlocks;
+  return LinearPlace{(firstTile + inside % size) * kLinearRows, inside / size * kColumns};
+}
 
 template <int kStages>
 struct LinearRing {
@@ -38,7 +56,8 @@ struct LinearRing {
 
 // One thread: sends for the operands of every step.
 template <int kColumns, typename TOut>
-__device__ __forceinline__ void copyLinearSteps(const LinearHopperParams<TOut>& params, unsigned tiles,
+__device__ __forceinline__ void copyLinearSteps(const LinearHopperParams<TOut>& params,
+                                                const LinearPlace& block, unsigned tiles,
                                                 LinearRing<LinearHopperShape<kColumns>::kStages>& ring) {
   using Shape = LinearHopperShape<kColumns>;
   RingPlace place;
@@ -47,8 +66,8 @@ __device__ __forceinline__ void copyLinearSteps(const LinearHopperParams<TOut>& 
     const unsigned full = sharedAddress(&ring.full[place.stage]);
     waitBarrier(sharedAddress(&ring.empty[place.stage]), place.parity ^ 1);
     arriveExpecting(full, Shape::kStageBytes);
-    copyMatrixBox(stage, &params.xMap, column, blockIdx.x * kLinearRows, full);
-    copyMatrixBox(stage + Shape::kXBytes, &params.weightMap, column, blockIdx.y * kColumns, full);
+    copyMatrixBox(stage, &params.xMap, column, block.row, full);
+    copyMatrixBox(stage + Shape::kXBytes, &params.weightMap, column, block.column, full);
     advance<Shape::kStages>(place);
   }
 }
@@ -101,13 +120,13 @@ __device__ __forceinline__ void stageLinearSums(const LinearSums<kColumns>& sums
 }
 
 template <int kColumns, int kWidth, typename TOut>
-__device__ __forceinline__ void storeLinearRows(const LinearParams<Bf16, Bf16, TOut>& p, int firstRow,
-                                                const float* staged) {
+__device__ __forceinline__ void storeLinearRows(const LinearParams<Bf16, Bf16, TOut>& p,
+                                                const LinearPlace& first, const float* staged) {
   constexpr int kRowParts = kColumns / kWidth;
 #pragma unroll 4
   for (int i = threadIdx.x % kWarpgroupThreads; i < kLinearGroupRows * kRowParts; i += kWarpgroupThreads) {
-    const int place = i % kRowParts * kWidth, column = blockIdx.y * kColumns + place;
-    const int row = firstRow + i / kRowParts;
+    const int place = i % kRowParts * kWidth, column = first.column + place;
+    const int row = first.row + i / kRowParts;
     const float* sums = staged + i / kRowParts * LinearHopperShape<kColumns>::kStagedStride + place;
     if constexpr (kWidth == 1) {
       storeLinear(p, row, column, *sums);
@@ -129,7 +148,8 @@ __device__ __forceinline__ void storeLinearRows(const LinearParams<Bf16, Bf16, T
 
 // A computing warpgroup.
 template <int kColumns, typename TOut>
-__device__ __forceinline__ void computeLinearTile(const LinearHopperParams<TOut>& params, char* memory,
+__device__ __forceinline__ void computeLinearTile(const LinearHopperParams<TOut>& params,
+                                                  const LinearPlace& block, char* memory,
                                                   LinearRing<LinearHopperShape<kColumns>::kStages>& ring) {
   const int warpgroup = threadIdx.x / kWarpgroupThreads - 1;
   const int numSteps = (params.p.inColumns + kLinearStepColumns - 1) / kLinearStepColumns;
@@ -140,16 +160,15 @@ __device__ __forceinline__ void computeLinearTile(const LinearHopperParams<TOut>
                   warpgroup * kLinearGroupRows * LinearHopperShape<kColumns>::kStagedStride;
   stageLinearSums<kColumns>(sums, staged);
   waitNamedBarrier(kLinearRowsBarrier + warpgroup, kWarpgroupThreads);
-  const int firstRow = blockIdx.x * kLinearRows + warpgroup * kLinearGroupRows;
+  const LinearPlace first{block.row + warpgroup * kLinearGroupRows, block.column};
   if (params.isWide) {
-    storeLinearRows<kColumns, 4>(params.p, firstRow, staged);
+    storeLinearRows<kColumns, 4>(params.p, first, staged);
   } else {
-    storeLinearRows<kColumns, 1>(params.p, firstRow, staged);
+    storeLinearRows<kColumns, 1>(params.p, first, staged);
   }
 }
 
-// Grid (128-row tiles, kColumns-column tiles): blocks that run together share weights. Dynamic shared memory:
-// Shape::kSharedBytes.
+// Grid (tiles of 128 rows and kColumns columns). Dynamic shared memory: Shape::kSharedBytes.
 template <int kColumns, typename TOut>
 __global__ void __launch_bounds__(kLinearThreads, 1)
     linearHopperKernel(const __grid_constant__ LinearHopperParams<TOut> params) {
@@ -170,12 +189,13 @@ __global__ void __launch_bounds__(kLinearThreads, 1)
   waitForPrevious();
   __syncthreads();
   char* tiles = memory + (-sharedAddress(memory) & (kSwizzleAlignment - 1));
+  const LinearPlace block = linearPlace<kColumns>(params);
   if (threadIdx.x < kWarpgroupThreads) {
     lowerRegisters<kLinearCopyingRegisters>();
-    if (threadIdx.x == 0) copyLinearSteps<kColumns>(params, sharedAddress(tiles), ring);
+    if (threadIdx.x == 0) copyLinearSteps<kColumns>(params, block, sharedAddress(tiles), ring);
   } else {
     raiseRegisters<kLinearComputingRegisters>();
-    computeLinearTile<kColumns>(params, tiles, ring);
+    computeLinearTile<kColumns>(params, block, tiles, ring);
   }
 #endif
 }
