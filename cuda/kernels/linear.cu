@@ -1,9 +1,7 @@
 // Launcher of the dense product: cuBLASLt where it takes the operands, our own kernels elsewhere.
-#include "linear.cuh"
-
 #include "cublaslt.h"
+#include "linear-params.h"
 #include "product-choice.h"
-#include "runtime.h"
 #include "tensor-product.h"
 
 using namespace granary;
@@ -12,17 +10,7 @@ namespace {
 
 template <typename T, typename TWeight, typename TOut>
 int32_t launchOwn(const GranaryLinear& a) {
-  const LinearParams<T, TWeight, TOut> params{pointer<T>(a.x),
-                                              pointer<TWeight>(a.weight),
-                                              pointer<float>(a.bias),
-                                              pointer<TOut>(a.residual),
-                                              pointer<TOut>(a.out),
-                                              a.xStride,
-                                              a.residualStride,
-                                              a.outStride,
-                                              a.rows,
-                                              a.inColumns,
-                                              a.outColumns};
+  const auto params = linearParamsOf<T, TWeight, TOut>(a);
   const dim3 grid(ceilDivide(a.outColumns, kTileSide), ceilDivide(a.rows, kTileSide));
   return launch<linearKernel<T, TWeight, TOut>>("linear", grid, kTileThreads, 0, params);
 }

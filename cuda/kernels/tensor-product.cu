@@ -2,28 +2,13 @@
 #include "tensor-product.h"
 
 #include "linear-hopper.cuh"
+#include "linear-params.h"
 #include "linear-tensor.cuh"
-#include "runtime.h"
 #include "tensor-map.h"
 
 namespace granary {
 
 namespace {
-
-template <typename TOut>
-LinearParams<Bf16, Bf16, TOut> paramsOf(const GranaryLinear& a) {
-  return {pointer<Bf16>(a.x),
-          pointer<Bf16>(a.weight),
-          pointer<float>(a.bias),
-          pointer<TOut>(a.residual),
-          pointer<TOut>(a.out),
-          a.xStride,
-          a.residualStride,
-          a.outStride,
-          a.rows,
-          a.inColumns,
-          a.outColumns};
-}
 
 template <int kColumns, typename TOut>
 int32_t launchHopper(const GranaryLinear& a) {
@@ -31,7 +16,7 @@ int32_t launchHopper(const GranaryLinear& a) {
       isWide(a.out, a.outStride, a.outColumns) && isWide(a.residual, a.residualStride, a.outColumns);
   LinearHopperParams<TOut> params{{},
                                   {},
-                                  paramsOf<TOut>(a),
+                                  linearParamsOf<Bf16, Bf16, TOut>(a),
                                   static_cast<int>(ceilDivide(a.rows, kLinearRows)),
                                   static_cast<int>(ceilDivide(a.outColumns, kColumns)),
                                   isRowWide};
@@ -58,7 +43,8 @@ int32_t launchTensor(const GranaryLinear& a) {
   }
   const dim3 grid(ceilDivide(a.rows, kTensorRows), ceilDivide(a.outColumns, LinearTensorShape::kWeightRows));
   return launchEarly<linearTensorKernel<TOut>>("linear", grid, LinearTensorShape::kThreads,
-                                               LinearTensorShape::kSharedBytes, paramsOf<TOut>(a));
+                                               LinearTensorShape::kSharedBytes,
+                                               linearParamsOf<Bf16, Bf16, TOut>(a));
 }
 
 }  // namespace
