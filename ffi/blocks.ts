@@ -6,7 +6,6 @@ import type { BlockSchema } from "./argument-block";
 
 export const initBlock = {
   workspaceBytes: "int64",
-  cublasLt: "address",
   deviceOrdinal: "int32",
   numThreads: "int32",
   debugChecks: "int32",

@@ -1,19 +1,29 @@
-/** Finds NVIDIA's library of products; the kernel library opens it again by the name that is found here. */
+/** Finds NVIDIA's library of products and has a device use it; says which it is, or why there is none. */
 import { dlopen, FFIType } from "bun:ffi";
-import { openToolkitLibrary, type ToolkitSearch } from "./toolkit-library";
+import type { Device } from "./device";
+import { absence, openToolkitLibrary } from "./toolkit-library";
 
 export interface CublasLt {
-  /** What dlopen takes. */
-  readonly name: string;
-  /** As it numbers itself: 130100 is 13.1.0. */
+  /** As it numbers itself, 130100 for 13.1.0; 0 where there is none. */
   readonly version: number;
+  readonly text: string;
+}
+
+/** Where no device can try it. */
+function readVersion(name: string): number {
+  const library = dlopen(name, { cublasLtGetVersion: { args: [], returns: FFIType.u64_fast } });
+  const version = Number(library.symbols.cublasLtGetVersion());
+  library.close();
+  return version;
 }
 
 /** `given` is a file or a folder, and then nothing else is tried. */
-export function searchCublasLt(given: string | undefined): ToolkitSearch<CublasLt> {
-  return openToolkitLibrary("cublasLt", given, (name) => {
-    // Not closed: to map a library of hundreds of megabytes twice would take longer.
-    const { symbols } = dlopen(name, { cublasLtGetVersion: { args: [], returns: FFIType.u64_fast } });
-    return { name, version: Number(symbols.cublasLtGetVersion()) };
+export function findCublasLt(given: string | undefined, device?: Device): CublasLt {
+  const { library, faults } = openToolkitLibrary("cublasLt", given, (name) => {
+    const version = device === undefined ? readVersion(name) : device.openCublasLt(name);
+    return { version, text: `${version} (${name})` };
   });
+  if (library !== undefined) return library;
+  const text = `${absence("GRANARY_CUBLASLT", given, faults)}: our own products are used`;
+  return { version: 0, text };
 }

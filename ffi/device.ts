@@ -46,8 +46,6 @@ export interface DeviceOptions {
   readonly deviceOrdinal?: number;
   readonly numThreads?: number;
   readonly workspaceBytes?: number;
-  /** What dlopen takes for cuBLASLt; without it the CUDA library multiplies by kernels of its own. */
-  readonly cublasLt?: string | undefined;
   readonly debugChecks?: boolean;
 }
 
@@ -97,15 +95,22 @@ export class Device {
   constructor(library: KernelLibrary, options: DeviceOptions) {
     this.kind = options.kind;
     this.#library = library;
-    const cublasLt = options.cublasLt === undefined ? undefined : Buffer.from(`${options.cublasLt}\0`);
     const block = new ArgumentBlock(initBlock, {
-      cublasLt: cublasLt === undefined ? 0 : Number(ptr(cublasLt)),
       workspaceBytes: options.workspaceBytes ?? 0,
       deviceOrdinal: options.deviceOrdinal ?? 0,
       numThreads: options.numThreads ?? 1,
       debugChecks: options.debugChecks ? 1 : 0,
     });
     library.check(library.core.granary_init(block.pointer as Pointer));
+  }
+
+  /**
+   * Has products go through the cuBLASLt that dlopen finds under this name; returns its version. Throws a
+   * NativeError where it cannot be used, and products stay on our own kernels.
+   */
+  openCublasLt(name: string): number {
+    this.#library.check(this.#library.core.granary_open_cublaslt(Buffer.from(`${name}\0`)));
+    return this.info().cublasLtVersion;
   }
 
   info(): DeviceInfo {

@@ -27,6 +27,7 @@ const coreSymbols = {
   granary_probe: statusOf(i32),
   granary_init: statusOf(ptr),
   granary_shutdown: statusOf(),
+  granary_open_cublaslt: statusOf(ptr),
   granary_device_info: statusOf(ptr),
   granary_alloc: { args: [i64], returns: ptr },
   granary_free: statusOf(ptr),

@@ -36,3 +36,9 @@ export function openToolkitLibrary<Library>(
   }
   return { library: undefined, faults };
 }
+
+/** Tells a name that nobody gave from one that leads nowhere, and a broken file from none. */
+export function absence(variable: string, given: string | undefined, faults: readonly string[]): string {
+  const subject = given === undefined || given === "" ? "not found" : `${variable} names no usable library`;
+  return faults.length === 0 ? subject : `${subject} (${faults.join("; ")})`;
+}

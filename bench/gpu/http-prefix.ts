@@ -3,13 +3,11 @@
  * a short prompt. Usage: bun bench/gpu/http-prefix.ts GRANARY CONFIG [prefix tokens] [flags of serve]
  */
 import { percentile } from "../../src/cli/bench/statistics";
-import { startServer } from "../support/server";
-import { exitWith } from "../support/usage";
+import { serverFiles, startServer } from "../support/server";
 
-const [executable, configPath, prefixTokens = "32768", ...flags] = process.argv.slice(2);
-if (executable === undefined || configPath === undefined) exitWith("name the executable and a config.json");
-
-const { url, stop } = await startServer(executable, configPath, "18231", flags);
+const args = process.argv.slice(2);
+const [, , prefixTokens = "32768", ...flags] = args;
+const { url, stop } = await startServer(serverFiles(args), "18231", flags);
 const words = ["river", "mill", "barn", "wheat", "stone", "cart", "field", "oven"];
 let state = 7;
 const word = () => {

@@ -5,8 +5,7 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { percentile } from "../../src/cli/bench/statistics";
-import { startServer } from "../support/server";
-import { exitWith } from "../support/usage";
+import { serverFiles, startServer } from "../support/server";
 import { converse, type Tally } from "./client";
 import { Random } from "./random";
 
@@ -24,8 +23,7 @@ const { values, positionals } = parseArgs({
     "num-lcm-blocks": { type: "string" },
   },
 });
-const [executable, configPath] = positionals;
-if (executable === undefined || configPath === undefined) exitWith("name the executable and a config.json");
+const files = serverFiles(positionals);
 const text = (name: string) => values[name] as string;
 const minutes = Number(text("minutes"));
 const reportEveryMs = 15_000;
@@ -38,10 +36,10 @@ function residentMiB(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 }
 
-/** Of the whole card, in MiB. */
+/** Of the first card, all that runs on it, in MiB. */
 function deviceMiB(): string {
   if (Bun.which("nvidia-smi") === null) return "-";
-  const command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"];
+  const command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"];
   return Bun.spawnSync(command).stdout.toString().trim();
 }
 
@@ -55,7 +53,7 @@ async function metrics(url: string): Promise<Map<string, number>> {
   );
 }
 
-const vocabSize = Number(JSON.parse(readFileSync(configPath, "utf8")).vocab_size);
+const vocabSize = Number(JSON.parse(readFileSync(files.configPath, "utf8")).vocab_size);
 const maxTokens = Number(text("max-model-len"));
 const random = new Random(1);
 const sharedPrefixes = Array.from({ length: 12 }, (_, i) =>
@@ -87,10 +85,10 @@ async function report(pid: number, startedMs: number): Promise<void> {
   );
 }
 
-const { url, process: server, stop } = await startServer(executable, configPath, text("port"), flags);
+const { url, process: server, stop, hasEnded } = await startServer(files, text("port"), flags);
 const startedMs = performance.now();
 const endMs = startedMs + minutes * 60_000;
-const isOver = () => performance.now() >= endMs || server.exitCode !== null;
+const isOver = () => performance.now() >= endMs || hasEnded();
 const options = { url, vocabSize, sharedPrefixes, maxTokens };
 const users = Array.from({ length: Number(text("streams")) }, (_, i) =>
   converse(options, new Random(100 + i), tally, isOver),

@@ -92,11 +92,10 @@ typedef enum GranaryOp {
 // ---- library, device, memory ------------------------------------------------------------------------------
 
 typedef struct GranaryInit {
-  int64_t workspaceBytes;    // fixed device workspace for products; 0 = the library's default
-  granary_address cublasLt;  // CUDA library: what dlopen takes for cuBLASLt, a C string; 0 = do without
+  int64_t workspaceBytes;  // fixed device workspace for products; 0 = the library's default
   int32_t deviceOrdinal;
-  int32_t numThreads;        // CPU library: threads that compute, the caller's included; at least 1
-  int32_t debugChecks;       // 1: verify operands where that costs time (ids in range, block 0 untouched)
+  int32_t numThreads;      // CPU library: threads that compute, the caller's included; at least 1
+  int32_t debugChecks;     // 1: verify operands where that costs time (ids in range, block 0 untouched)
   int32_t reserved;
 } GranaryInit;
 
@@ -122,6 +121,9 @@ const char* granary_last_error(void);
 int32_t granary_probe(int32_t deviceOrdinal);
 int32_t granary_init(const GranaryInit* args);
 int32_t granary_shutdown(void);
+// CUDA library: from now on products go through the cuBLASLt that dlopen finds under this name. One that
+// cannot be used is GRANARY_UNSUPPORTED and leaves products to our own kernels, as before.
+int32_t granary_open_cublaslt(const char* name);
 int32_t granary_device_info(GranaryDeviceInfo* out);
 
 // Zero-filled device memory aligned to 256 bytes; NULL when there is not enough.

@@ -219,14 +219,6 @@ int32_t multiply(const Plan& plan, const GranaryLinear& args) {
 
 // ---- interface ----------------------------------------------------------------------------------------
 
-void openCublasLt(const char* name) {
-  library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr || (resolveAll() && api.create(&handle) == 0)) return;
-  dlclose(library);
-  library = nullptr;
-  handle = nullptr;
-}
-
 void closeCublasLt() {
   if (handle == nullptr) return;
   dropPlans();
@@ -269,3 +261,20 @@ int32_t cublasLtLinear(const GranaryLinear& args) {
 }
 
 }  // namespace granary
+
+using namespace granary;
+
+extern "C" int32_t granary_open_cublaslt(const char* name) {
+  GRANARY_TRY(enterOutsideCapture("granary_open_cublaslt"));
+  GRANARY_REQUIRE(handle == nullptr, "cuBLASLt is open already");
+  library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return fail(GRANARY_UNSUPPORTED, "%s", dlerror());
+  const bool isComplete = resolveAll();
+  const int32_t status = isComplete ? api.create(&handle) : 0;
+  if (isComplete && status == 0) return GRANARY_OK;
+  dlclose(library);
+  library = nullptr;
+  handle = nullptr;
+  if (!isComplete) return fail(GRANARY_UNSUPPORTED, "%s is not cuBLASLt, or another version's", name);
+  return fail(GRANARY_UNSUPPORTED, "%s: cublasLtCreate gave %d", name, status);
+}

@@ -6,8 +6,6 @@
 
 namespace granary {
 
-// `name` as dlopen takes it. A library that cannot be used counts as absent.
-void openCublasLt(const char* name);
 void closeCublasLt();
 // 0 when it is absent.
 int32_t cublasLtVersion();

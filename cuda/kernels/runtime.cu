@@ -67,9 +67,7 @@ int32_t acquire(const GranaryInit& args) {
   cudaDeviceProp properties;
   GRANARY_TRY(check(cudaGetDeviceProperties(&properties, args.deviceOrdinal), "device properties"));
   openProductChoice(properties.name);
-  GRANARY_TRY(loadKernels());
-  if (args.cublasLt != 0) openCublasLt(pointer<char>(args.cublasLt));
-  return GRANARY_OK;
+  return loadKernels();
 }
 
 void release() {

@@ -52,21 +52,21 @@ __device__ __forceinline__ ScaledRow gatherRange(const ScaledRow& row, const Key
   return ScaledRow{room.values, room.count};
 }
 
-// As narrow, from all finite tokens. `lastBin` is that of the threshold or one below it.
+// As narrow, from all finite tokens. `lastBin` is that of the threshold or one of lower values.
 template <bool kByMass>
 __device__ __forceinline__ Threshold narrowLong(const ScaledRow& row, int lastBin, Mass target,
                                                 const BlockTeam& team, GatherRoom& room) {
   const Threshold all{orderedBits(-kInfinity), 0};
-  int bin = lastBin;
-  RangeMeasure measure = measureRange<kByMass>(row, firstKeyOf(bin), lastKeyOf(bin), team);
-#pragma unroll 1
-  while (measure.above >= target) {
-    --bin;
-    measure = measureRange<kByMass>(row, firstKeyOf(bin), lastKeyOf(bin), team);
+  unsigned first = firstKeyOf(lastBin), last = lastKeyOf(lastBin);
+  RangeMeasure measure = measureRange<kByMass>(row, first, last, team);
+  if (measure.above >= target) {  // the bin was found by masses that are a little too small
+    first = last + 1;
+    last = lastKeyOf(0);
+    measure = measureRange<kByMass>(row, first, last, team);
   }
   // Only tokens can be fewer than were asked for: what has to be reached in mass is a share of their own.
   if (!kByMass && measure.above + measure.inside < target) return all;
-  KeyRange range{firstKeyOf(bin), lastKeyOf(bin), measure.above};
+  KeyRange range{first, last, measure.above};
   Mass numInside = measure.inside;
 #pragma unroll 1
   while (numInside > kMaxCandidates && !range.isOneKey()) {

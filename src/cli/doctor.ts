@@ -1,9 +1,10 @@
 /** `granary doctor`: what this machine has, what would run where, and why. Starts no engine. */
 import { availableParallelism, freemem, totalmem } from "node:os";
+import { findCublasLt } from "../../ffi/cublaslt";
 import { Device } from "../../ffi/device";
 import { kernelLibraryPath } from "../../ffi/kernel-path";
 import { loadKernelLibrary } from "../../ffi/library";
-import { findCublasLt, findNvrtc } from "../../ffi/toolkit-probe";
+import { findNvrtc } from "../../ffi/toolkit-probe";
 import type { EmbeddedFile } from "../../ffi/unpack";
 import { defaultThreads } from "../engine/open-device";
 import { CubinCache } from "../runtime-kernels/cubin-cache";
@@ -49,6 +50,8 @@ interface CudaReport {
   readonly findings: readonly Finding[];
   /** Of the card, such as sm_90a; undefined when there is none to use. */
   readonly architecture: string | undefined;
+  /** What the card makes of it; undefined without a card. */
+  readonly cublasLt?: string;
 }
 
 const unusable = (findings: readonly Finding[]): CudaReport => ({ findings, architecture: undefined });
@@ -66,6 +69,7 @@ function inspectCuda(file: EmbeddedFile | undefined, runtime: Runtime): CudaRepo
     }
     const device = new Device(library, { kind: "cuda" });
     const info = device.info();
+    const cublasLt = findCublasLt(runtime.environment.GRANARY_CUBLASLT, device).text;
     device.close();
     const memory = memoryText(info.freeBytes, info.totalBytes);
     const capability = `compute ${info.computeMajor}.${info.computeMinor}`;
@@ -77,6 +81,7 @@ function inspectCuda(file: EmbeddedFile | undefined, runtime: Runtime): CudaRepo
         ["driver", `CUDA ${version(info.driverVersion)}; built for ${version(info.runtimeVersion)}`],
       ],
       architecture: info.features.split(" ")[0],
+      cublasLt,
     };
   } catch (error) {
     return unusable([["CUDA", `unusable: ${(error as Error).message}`]]);
@@ -106,7 +111,7 @@ export function doctor(flags: FlagValues, runtime: Runtime): number {
     ["demo model", demo],
     ...cpu,
     ...cuda.findings,
-    ["cuBLASLt", findCublasLt(runtime.environment.GRANARY_CUBLASLT).text],
+    ["cuBLASLt", cuda.cublasLt ?? findCublasLt(runtime.environment.GRANARY_CUBLASLT).text],
     ["NVRTC", findNvrtc(runtime.environment.GRANARY_NVRTC, cuda.architecture ?? oldestArchitecture)],
     ["kernel cache", cacheText(runtime)],
     ["models run on", choice],

@@ -252,7 +252,7 @@ const benchFlags: readonly FlagSpec[] = [
     kind: "integer",
     minimum: 1,
     defaultValue: "512",
-    help: "prompt tokens; the context cuts those that are longer (cutRequests)",
+    help: "prompt tokens; cut to what the context leaves beside the answer (cutRequests)",
     commands: bench,
   },
   {
@@ -260,7 +260,7 @@ const benchFlags: readonly FlagSpec[] = [
     kind: "integer",
     minimum: 1,
     defaultValue: "128",
-    help: "generated tokens",
+    help: "generated tokens, at most the context less one",
     commands: bench,
   },
   {

@@ -110,7 +110,8 @@ function createScheduler(
 
 /** Tokens of one request that both the model and the cache can hold. */
 function maxModelLenOf(options: EngineOptions, plan: BuildPlan, scheduler: Scheduler): number {
-  const maxModelLen = Math.min(plan.bounds.maxSeqLen, scheduler.maxSingleRequestTokens);
+  // A prompt alone takes as much as one with an answer of one token.
+  const maxModelLen = Math.min(plan.bounds.maxSeqLen, scheduler.maxSingleRequestTokens - 1);
   if (options.maxModelLen !== undefined && maxModelLen < options.maxModelLen) {
     throw new GranaryError(
       "invalid_option",

@@ -1,8 +1,8 @@
 /** Chooses between CUDA and the CPU, opens the library, and says in one line what was chosen and why. */
 import { availableParallelism } from "node:os";
+import { findCublasLt } from "../../ffi/cublaslt";
 import { Device } from "../../ffi/device";
 import { loadKernelLibrary } from "../../ffi/library";
-import { findCublasLt } from "../../ffi/toolkit-probe";
 import { GranaryError } from "../assert";
 import type { EngineOptions } from "./engine-options";
 
@@ -21,10 +21,9 @@ function openCuda(path: string | undefined, options: EngineOptions): OpenedDevic
   if (path === undefined) return "this build has no CUDA library";
   const library = loadKernelLibrary(path);
   if (library.core.granary_probe(0) !== 0) return library.lastError();
-  const { library: products, text } = findCublasLt(options.cublasLt);
-  const { debugChecks } = options;
-  const device = new Device(library, { kind: "cuda", debugChecks, cublasLt: products?.name });
+  const device = new Device(library, { kind: "cuda", debugChecks: options.debugChecks });
   const { name, freeBytes } = device.info();
+  const { text } = findCublasLt(options.cublasLt, device);
   return { device, remark: `${name}, ${(freeBytes / 2 ** 30).toFixed(1)} GiB free; cuBLASLt ${text}` };
 }
 

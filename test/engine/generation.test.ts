@@ -97,6 +97,21 @@ describe("the end of a generation", () => {
     driver.check();
   });
 
+  test("is by length for all that the context holds, whether the model or the cache bounds it", () => {
+    for (const bound of [{ maxModelLen: undefined, numLcmBlocks: 5 }, { maxModelLen: 300 }]) {
+      const driver = EngineDriver.open("llama", bound);
+      const { maxModelLen } = driver.engine.limits;
+      for (const maxTokens of [0, 1, 2]) {
+        const prompt = Int32Array.from(
+          { length: maxModelLen - maxTokens },
+          (_, i) => a[i % a.length] as number,
+        );
+        expect(driver.generate(prompt, { stop: { maxTokens } })).toMatchObject({ finish: "length" });
+      }
+      driver.check();
+    }
+  });
+
   test("of a prompt alone yields no token and publishes the prompt", () => {
     const driver = EngineDriver.open("llama");
     const outcome = driver.generate(a, { stop: { maxTokens: 0 } });

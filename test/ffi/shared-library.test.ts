@@ -2,8 +2,9 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { findCublasLt } from "../../ffi/cublaslt";
 import { libraryFault } from "../../ffi/shared-library";
-import { findCublasLt, findNvrtc } from "../../ffi/toolkit-probe";
+import { findNvrtc } from "../../ffi/toolkit-probe";
 import { cpuLibraryPath } from "../support/cpu-device";
 import { removeTemporaryDirectories, temporaryDirectory } from "../support/temporary-directory";
 

@@ -1,6 +1,6 @@
 /** Products on every kernel that can take them, whatever the card's table says; and without cuBLASLt. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { searchCublasLt } from "../../ffi/cublaslt";
+import { findCublasLt } from "../../ffi/cublaslt";
 import type { Device } from "../../ffi/device";
 import { gatedLinearCases } from "../kernels/cases/gated-linear";
 import { runCase } from "../kernels/cases/kernel-case";
@@ -14,19 +14,16 @@ import { type ProductShape, randomProduct } from "./support/products";
 setDefaultTimeout(60_000); // the oracle of many products
 
 const choices = [
-  { title: "without cuBLASLt", options: { cublasLt: undefined }, environment: {} },
-  { title: "by cuBLASLt", options: {}, environment: { GRANARY_PRODUCTS: "L" } },
-  { title: "by narrow blocks", options: {}, environment: { GRANARY_PRODUCTS: "N" } },
-  { title: "by wide blocks", options: {}, environment: { GRANARY_PRODUCTS: "W" } },
+  { title: "without cuBLASLt", usesCublasLt: false, environment: {} },
+  { title: "by cuBLASLt", usesCublasLt: true, environment: { GRANARY_PRODUCTS: "L" } },
+  { title: "by narrow blocks", usesCublasLt: true, environment: { GRANARY_PRODUCTS: "N" } },
+  { title: "by wide blocks", usesCublasLt: true, environment: { GRANARY_PRODUCTS: "W" } },
 ] as const;
 
 /** A device of a library that reads these variables at its start. */
-function openWith(
-  environment: Readonly<Record<string, string>>,
-  options: Parameters<typeof openCuda>[0],
-): Device {
+function openWith(environment: Readonly<Record<string, string>>, usesCublasLt: boolean): Device {
   for (const [name, value] of Object.entries(environment)) setCEnvironment(name, value);
-  const device = openCuda(options);
+  const device = openCuda({}, usesCublasLt);
   for (const name of Object.keys(environment)) setCEnvironment(name, process.env[name]);
   return device;
 }
@@ -42,18 +39,17 @@ const columnPairs = [
   [2880, 512],
 ] as const;
 
-for (const { title, options, environment } of choices) {
+for (const { title, usesCublasLt, environment } of choices) {
   describe.skipIf(!hasCard())(`products ${title}`, () => {
     let cuda: Device;
     beforeAll(() => {
-      cuda = openWith(environment, options);
+      cuda = openWith(environment, usesCublasLt);
     });
     afterAll(() => cuda.close());
 
     test("the library says whether cuBLASLt is there", () => {
-      const isGiven =
-        !("cublasLt" in options) && searchCublasLt(process.env.GRANARY_CUBLASLT).library !== undefined;
-      expect(cuda.info().cublasLtVersion > 0).toBe(isGiven);
+      const { version } = findCublasLt(process.env.GRANARY_CUBLASLT);
+      expect(cuda.info().cublasLtVersion).toBe(usesCublasLt ? version : 0);
     });
 
     for (const linearCase of [...linearCases, ...gatedLinearCases]) {
@@ -99,7 +95,7 @@ for (const environment of [{}, { GRANARY_PORTABLE_KERNELS: "1" }]) {
   const which = Object.keys(environment).length === 0 ? "the card's own" : "portable";
   describe.skipIf(!hasCard())(`products of many rows without cuBLASLt, on ${which} kernels,`, () => {
     test("are the CPU's, with a bias and a residual, however the rows and columns end", () => {
-      const [cuda, cpu] = [openWith(environment, { cublasLt: undefined }), openCpu()];
+      const [cuda, cpu] = [openWith(environment, false), openCpu()];
       for (const [rows, outColumns, inColumns] of [
         [65, 128, 64],
         [129, 200, 512],
@@ -129,17 +125,17 @@ for (const environment of [{}, { GRANARY_PORTABLE_KERNELS: "1" }]) {
 
 describe.skipIf(!hasCard())("a library that is not cuBLASLt, on the card,", () => {
   test("counts as absent", () => {
-    for (const cublasLt of ["libm.so.6", "/nowhere/libcublasLt.so.13"]) {
-      const device = openCuda({ cublasLt });
-      expect(device.info().cublasLtVersion).toBe(0);
-      device.close();
-    }
+    const device = openCuda({}, false);
+    expect(() => device.openCublasLt("libm.so.6")).toThrow("libm.so.6 is not cuBLASLt");
+    expect(() => device.openCublasLt("/nowhere/libcublasLt.so.13")).toThrow("/nowhere/libcublasLt.so.13");
+    expect(device.info().cublasLtVersion).toBe(0);
+    device.close();
   });
 });
 
 describe.skipIf(!hasCard())("our own product", () => {
   test("gives a row the same bits whatever its company", () => {
-    const cuda = openWith({ GRANARY_PRODUCTS: "W" }, {});
+    const cuda = openWith({ GRANARY_PRODUCTS: "W" }, true);
     for (const kernelCase of linearCases.filter(({ rows }) => rows > 1 && rows <= 64)) {
       const together = runCase(kernelCase, cuda, "bfloat16");
       const prepared = kernelCase.prepare(cuda, "bfloat16");

@@ -83,6 +83,11 @@ describe.skipIf(!hasCard())("sampling on the card", () => {
       (random, vocab) => random.normals(vocab, 2).map((value, i) => (i === 9 ? 60 : value)),
     ],
     [
+      "two likely ones above a faint rest",
+      (random, vocab) =>
+        random.normals(vocab, 2.5).map((value, i) => (i === 9 ? 30 : i === 5000 ? 29.3 : value - 2)),
+    ],
+    [
       "finite for a few",
       (random, vocab) =>
         random.normals(vocab, 0.3).map((value, i) => (i % 4 === 0 ? value : Number.NEGATIVE_INFINITY)),
@@ -92,7 +97,7 @@ describe.skipIf(!hasCard())("sampling on the card", () => {
     test(`narrows rows of very many likely tokens as the CPU does: ${name}`, () => {
       const random = new Random(testSeed + name.length);
       for (const values of [
-        ...[0.02, 0.5, 0.95, 0.999999].map((topP) => ({ topP })),
+        ...[0.02, 0.5, 0.95, 0.99996, 0.999999].map((topP) => ({ topP })),
         ...[1, 40, 9_000, 30_000, 59_999].map((topK) => ({ topK })),
         { topK: 20_000, topP: 0.9 },
         { topK: 64, topP: 0.5 },

@@ -84,12 +84,12 @@ function launchProducts(device: Device): void {
   }
 }
 
-const alone = openCuda({ debugChecks: true, cublasLt: undefined });
+const alone = openCuda({ debugChecks: true }, false);
 launchProducts(alone);
 alone.close();
 
 setCEnvironment("GRANARY_PORTABLE_KERNELS", "1");
-const portable = openCuda({ debugChecks: true, cublasLt: undefined });
+const portable = openCuda({ debugChecks: true }, false);
 launchExperts(portable);
 launchProducts(portable);
 portable.close();

@@ -218,7 +218,7 @@ for (const rows of [1, 64]) {
 }
 device.close();
 
-const alone = openCuda({ cublasLt: undefined });
+const alone = openCuda({}, false);
 console.log("without cuBLASLt");
 for (const rows of [128, 512, 4096]) {
   for (const outColumns of [4096, 24576]) timeLinear(alone, rows, outColumns, 4096);

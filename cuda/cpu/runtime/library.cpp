@@ -116,6 +116,10 @@ GRANARY_EXPORT int32_t granary_init(const GranaryInit* args) {
   return GRANARY_OK;
 }
 
+GRANARY_EXPORT int32_t granary_open_cublaslt(const char*) {
+  return fail(GRANARY_UNSUPPORTED, "open_cublaslt", "the CPU library has products of its own");
+}
+
 GRANARY_EXPORT int32_t granary_shutdown(void) {
   if (!isInitialised()) return fail(GRANARY_INVALID, "shutdown", "granary_init has not been called");
   stopThreads();

@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { searchCublasLt } from "../../../ffi/cublaslt";
+import { findCublasLt } from "../../../ffi/cublaslt";
 import { Device, type DeviceOptions } from "../../../ffi/device";
 import { type KernelLibrary, loadKernelLibrary } from "../../../ffi/library";
 
@@ -25,9 +25,11 @@ export function hasCard(): boolean {
   return library("cuda").core.granary_probe(0) === 0;
 }
 
-export function openCuda(options: Omit<DeviceOptions, "kind"> = {}): Device {
-  const cublasLt = searchCublasLt(process.env.GRANARY_CUBLASLT).library?.name;
-  return new Device(library("cuda"), { kind: "cuda", cublasLt, ...options });
+/** Products go through cuBLASLt wherever it is found, unless they shall do without. */
+export function openCuda(options: Omit<DeviceOptions, "kind"> = {}, usesCublasLt = true): Device {
+  const device = new Device(library("cuda"), { kind: "cuda", ...options });
+  if (usesCublasLt) findCublasLt(process.env.GRANARY_CUBLASLT, device);
+  return device;
 }
 
 /** The oracle. It runs in float32 on values that the other side has already rounded. */
