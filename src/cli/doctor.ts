@@ -4,7 +4,7 @@ import { findCublasLt } from "../../ffi/cublaslt";
 import { Device } from "../../ffi/device";
 import { kernelLibraryPath } from "../../ffi/kernel-path";
 import { loadKernelLibrary } from "../../ffi/library";
-import { findNvrtc } from "../../ffi/toolkit-probe";
+import { findNvrtc } from "../../ffi/nvrtc-probe";
 import type { EmbeddedFile } from "../../ffi/unpack";
 import { defaultThreads } from "../engine/open-device";
 import { CubinCache } from "../runtime-kernels/cubin-cache";

@@ -3,8 +3,8 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findCublasLt } from "../../ffi/cublaslt";
+import { findNvrtc } from "../../ffi/nvrtc-probe";
 import { libraryFault } from "../../ffi/shared-library";
-import { findNvrtc } from "../../ffi/toolkit-probe";
 import { cpuLibraryPath } from "../support/cpu-device";
 import { removeTemporaryDirectories, temporaryDirectory } from "../support/temporary-directory";
 
@@ -93,7 +93,7 @@ describe("a toolkit's library", () => {
   test("that is cut in the working directory is not opened by its bare name", () => {
     const folder = temporaryDirectory();
     writeFileSync(join(folder, "libnvrtc.so.13"), whole.subarray(0, 5000));
-    const probe = join(import.meta.dir, "../../ffi/toolkit-probe.ts");
+    const probe = join(import.meta.dir, "../../ffi/nvrtc-probe.ts");
     const script = `console.log((await import(${JSON.stringify(probe)})).findNvrtc(undefined, "sm_80"))`;
     const child = Bun.spawnSync([process.execPath, "-e", script], { cwd: folder });
     expect(child.exitCode).toBe(0);

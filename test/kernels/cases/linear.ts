@@ -124,4 +124,22 @@ export const linearCases: readonly KernelCase[] = [
     residual: "apart",
   }),
   linearCase({ rows: 205, inColumns: 96, outColumns: 24, weightDtype: "float32" }),
+  // Many rows in the tensor cores' shape, apart from each other: stored four at a time, and one by one.
+  linearCase({
+    rows: 130,
+    inColumns: 192,
+    outColumns: 72,
+    weightDtype: "bfloat16",
+    bias: true,
+    residual: "apart",
+    gap: 8,
+  }),
+  linearCase({
+    rows: 100,
+    inColumns: 64,
+    outColumns: 141,
+    weightDtype: "bfloat16",
+    residual: "in place",
+    gap: 8,
+  }),
 ];

@@ -1,4 +1,4 @@
-/** Looks for the parts of NVIDIA's toolkit that are found at run time and tries them. */
+/** Tries NVIDIA's run-time compiler where it is found, and says what came of it. */
 import { Nvrtc } from "./nvrtc";
 import { absence } from "./toolkit-library";
 
